@@ -35,7 +35,7 @@ static const char *filters(size_t i)
         static const char *const words[] = {__VA_ARGS__};                                    \
         return i < sizeof words / sizeof words[0] ? words[i] : NULL;                         \
     }
-LIST(formats, "b2nd", "npy", "raw", "text", "csv")
+LIST(formats, "b2nd", "npy", "raw", "text", "csv", "zarr")
 LIST(metalayers, "b2nd", "caterva")
 LIST(castings, "safe", "same_kind", "unsafe")
 LIST(occasions, "auto", "yes", "no")

@@ -57,7 +57,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     if (args->sparse && *format == FORMAT_NONE) *format = FORMAT_ARRAY;
     if (*format == FORMAT_NONE && strcmp(path, "-") == 0)
         return cli_fail(CLI_USAGE, "standard output needs --to raw or --to npy");
-    if (*format == FORMAT_ARRAY && strcmp(path, "-") == 0)
+    if ((*format == FORMAT_ARRAY || *format == FORMAT_ZARR) && strcmp(path, "-") == 0)
         return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output");
     if (*format == FORMAT_TEXT || *format == FORMAT_CSV)
         return cli_fail(CLI_USAGE, "convert does not write text; use 'caterva get'");
@@ -76,10 +76,12 @@ static cli_exit prepare(const cli_args *args, input *in)
 }
 
 /* Copies a box of an array to a new array, with the library's copy. */
-static cli_exit copy_array(const cli_args *args, caterva_array *array, const selection *sel)
+static cli_exit copy_array(const cli_args *args, caterva_array *array, bool zarr,
+                           const selection *sel)
 {
     creation c = {0};
     cli_exit code = array_copy_init(&c, args, array, sel);
+    c.zarr = zarr;
     if (code == CLI_OK && !c.options.chunk_shape && !c.options.block_shape)
         code = creation_choose_partition(&c); /* not the partition of `array` */
     if (code == CLI_OK) code = array_copy_run(args, array, sel, &c);
@@ -93,11 +95,12 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     caterva_array *array = in->array;
     source *from = in->from;
     bool twice = args->view_dtype && args->astype; /* one library copy cannot do both */
-    if (array && format == FORMAT_ARRAY && !twice) {
+    bool zarr = format == FORMAT_ZARR;
+    if (array && (format == FORMAT_ARRAY || zarr) && !twice) {
         const caterva_info *info = info_of(array);
         selection sel;
         CLI_TRY(selection_parse(args->select, info->ndim, info->shape, &sel));
-        if (array_copy_fits(&sel)) return copy_array(args, array, &sel);
+        if (array_copy_fits(&sel)) return copy_array(args, array, zarr, &sel);
         selection_free(&sel); /* `from` has its own selection */
     }
     CLI_TRY(sink_open(args, args->positional[1], format, from, array, &to));
@@ -119,11 +122,13 @@ static cli_exit run_convert(const cli_args *args)
 const cli_command cli_command_convert = {
     .name = "convert",
     .synopsis = "IN OUT",
-    .summary = "convert between raw, npy and b2nd, and from text",
+    .summary = "convert between raw, npy, b2nd and Zarr, and from text",
     .details =
         "Copies IN to OUT in another format. The first bytes of IN determine its format,\n"
         "or, if they do not (raw items), --from or its name. --to or OUT's name (.raw .bin\n"
-        ".dat, .npy, .b2nd) determines the output format. '-' is standard input or output,\n"
+        ".dat, .npy, .b2nd, .zarr) determines the output format; .zarr is a directory that "
+        "is\n"
+        "a b2nd array and a Zarr v3 array. '-' is standard input or output,\n"
         "for raw and npy. A b2nd copy of a b2nd array keeps its chunks, blocks and codec\n"
         "unless options change them. Raw input requires --shape and --dtype; --astype\n"
         "converts the items of any input. CSV (.csv) and text (.txt) are read as integers "

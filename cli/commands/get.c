@@ -35,7 +35,7 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     if (*format == FORMAT_NONE)
         return cli_fail(CLI_USAGE, "the name %s has no known extension; use --to%s",
                         args->output, picture_hint(args->output));
-    if (standard && *format == FORMAT_ARRAY)
+    if (standard && (*format == FORMAT_ARRAY || *format == FORMAT_ZARR))
         return cli_fail(CLI_UNSUPPORTED, "a b2nd array cannot go to standard output; use -o");
     return CLI_OK;
 }
@@ -137,7 +137,7 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     if (code == CLI_OK) code = sink_open(args, args->output, format, from, array, &to);
     if (code == CLI_OK) code = transfer(args, from, to);
     bool lost = args->skip_damaged && source_skipped(all) > 0;
-    if (args->skip_damaged && format == FORMAT_ARRAY)
+    if (args->skip_damaged && (format == FORMAT_ARRAY || format == FORMAT_ZARR))
         lost = report_lost_attributes(args, array) || lost;
     if (code == CLI_OK && lost) code = CLI_NO;
     source_close(from);
@@ -194,8 +194,8 @@ const cli_command cli_command_get = {
         "Prints the selected items, or all. A row of the result is a line; with more than "
         "two\n"
         "axes, each page begins with a blank line and a comment such as '# [0,3,:,:]'.\n"
-        "With -o, the output's name determines the format: .npy, .raw, .csv, .txt, .b2nd.\n"
-        "A b2nd output keeps the attributes, metalayers and codec of FILE. --astype\n"
+        "With -o, the output's name determines the format: .npy, .raw, .csv, .txt, .b2nd,\n"
+        ".zarr. A b2nd output keeps the attributes, metalayers and codec of FILE. --astype\n"
         "converts the items. --sel selects by dimension name and coordinate value, where "
         "the\n"
         "coordinates are arrays with these names next to FILE, or in an enclosing group of\n"

@@ -43,15 +43,23 @@ static cli_exit fail_copy(const cli_args *args, const caterva_error *err)
     return cli_fail_array(is_input && !names_to ? from : to, err);
 }
 
+static void warn_many(const char *path, const caterva_info *to)
+{
+    enum { MANY_BLOCKS = 100000 };
+    int64_t n_blocks = to->n_chunks * to->n_blocks;
+    if (n_blocks > MANY_BLOCKS)
+        cli_warn("%s has %lld blocks: each Zarr reader reads an index of %lld bytes; larger "
+                 "blocks make it smaller",
+                 cli_show_place(path).text, (long long)n_blocks, (long long)n_blocks * 16);
+}
+
 /* Names what a Zarr array could not take from the input. */
 static void warn_zarr(const cli_args *args, const caterva_info *from, const caterva_info *to)
 {
-    enum { MANY_BLOCKS = 100000 };
     const char *path = cli_show_place(args->positional[1]).text;
     size_t axes = (size_t)to->ndim * sizeof to->chunk_shape[0];
     bool same = memcmp(from->chunk_shape, to->chunk_shape, axes) == 0 &&
                 memcmp(from->block_shape, to->block_shape, axes) == 0;
-    int64_t n_blocks = to->n_chunks * to->n_blocks;
     if (!same && !args->chunks && !args->blocks)
         cli_warn(
             "%s has other chunks or blocks than the input: Zarr needs chunks of whole blocks",
@@ -61,10 +69,33 @@ static void warn_zarr(const cli_args *args, const caterva_info *from, const cate
          memcmp(from->filters, to->filters, sizeof to->filters) != 0))
         cli_warn("%s has another codec or other filters than the input: Zarr has no such",
                  path);
-    if (n_blocks > MANY_BLOCKS)
-        cli_warn("%s has %lld blocks: each Zarr reader reads an index of %lld bytes; larger "
-                 "blocks make it smaller",
-                 path, (long long)n_blocks, (long long)n_blocks * 16);
+    warn_many(args->positional[1], to);
+}
+
+cli_exit array_copy_to_zarr(const cli_args *args, caterva_array *from, const char *path)
+{
+    caterva_error err;
+    caterva_array *made;
+    const caterva_info *info = info_of(from);
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    create.overwrite = args->force;
+    create.threads = (int)args->threads;
+    if (args->chunks) create.chunk_shape = info->chunk_shape; /* what was asked for stays */
+    if (args->blocks) create.block_shape = info->block_shape;
+    if (args->codec) create.codec = info->codec;
+    if (args->codec) create.level = info->level > 0 ? info->level : CATERVA_NONE;
+    if (args->filters) memcpy(create.filters, info->filters, sizeof create.filters);
+    if (args->filters)
+        memcpy(create.filters_meta, info->filters_meta, sizeof create.filters_meta);
+    options.create = &create;
+    options.memory = args->memory;
+    options.zarr = 1;
+    if (caterva_copy(from, path, &options, &made, &err) != CATERVA_OK)
+        return cli_fail_array(path, &err);
+    warn_many(path, info_of(made));
+    caterva_discard(made);
+    return CLI_OK;
 }
 
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
@@ -85,9 +116,9 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     options.casting = c->casting;
     options.memory = args->memory;
     options.for_remote = args->for_remote;
-    options.zarr = args->zarr;
-    if (args->zarr && !args->chunks) c->options.chunk_shape = NULL; /* may be adapted */
-    if (args->zarr && !args->blocks) c->options.block_shape = NULL;
+    options.zarr = c->zarr;
+    if (c->zarr && !args->chunks) c->options.chunk_shape = NULL; /* may be adapted */
+    if (c->zarr && !args->blocks) c->options.block_shape = NULL;
     options.progress = progress_of(&bar);
     caterva_error err;
     cli_mind_temporaries();
@@ -95,7 +126,7 @@ cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selecti
     cli_patience patience = {0};
     caterva_status status;
     caterva_array *made = NULL;
-    do status = caterva_copy(from, path, &options, args->zarr ? &made : NULL, &err);
+    do status = caterva_copy(from, path, &options, c->zarr ? &made : NULL, &err);
     while (cli_try_again(args, status, &patience));
     progress_end(&bar);
     if (made) warn_zarr(args, info_of(from), info_of(made));

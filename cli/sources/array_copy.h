@@ -18,4 +18,8 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
 cli_exit array_copy_run(const cli_args *args, caterva_array *from, const selection *sel,
                         creation *c);
 
+/* Copies the array, with its pending changes, to a new Zarr array. Chunks, blocks, codec and filters
+ * that options set must be possible there; others are adapted. */
+cli_exit array_copy_to_zarr(const cli_args *args, caterva_array *from, const char *path);
+
 #endif

@@ -266,6 +266,7 @@ cli_exit creation_init(creation *c, const cli_args *args, const array_shape *sha
     o->ndim = shape->ndim;
     o->shape = c->shape.shape;
     o->overwrite = args->force;
+    c->zarr = args->zarr;
     o->progress.report = progress_tell;
     o->threads = (int)args->threads;
     o->layout = args->sparse ? CATERVA_LAYOUT_SPARSE : CATERVA_LAYOUT_CONTIGUOUS;
@@ -293,6 +294,11 @@ cli_exit creation_choose_partition(creation *c)
         return cli_fail_array("the shape", &err);
     c->options.chunk_shape = c->chunk_shape;
     c->options.block_shape = c->block_shape;
+    for (int d = 0; c->zarr && d < c->shape.ndim; d++) { /* chunks of whole blocks */
+        int64_t n_blocks = (c->chunk_shape[d] - 1) / (int64_t)c->block_shape[d] + 1;
+        if (n_blocks * c->block_shape[d] <= INT32_MAX)
+            c->chunk_shape[d] = (int32_t)(n_blocks * c->block_shape[d]);
+    }
     return CLI_OK;
 }
 
@@ -317,10 +323,8 @@ void creation_free(creation *c)
 cli_exit creation_check_name(const char *path)
 {
     static const char *const kinds[] = {
-        [FORMAT_NPY] = "a NumPy file",
-        [FORMAT_RAW] = "raw items",
-        [FORMAT_TEXT] = "text",
-        [FORMAT_CSV] = "text",
+        [FORMAT_NPY] = "a NumPy file", [FORMAT_RAW] = "raw items",     [FORMAT_TEXT] = "text",
+        [FORMAT_CSV] = "text",         [FORMAT_ZARR] = "a Zarr array",
     };
     data_format format;
     if (strcmp(path, "-") == 0)
@@ -335,7 +339,8 @@ cli_exit creation_check_name(const char *path)
 
 cli_exit creation_check(const creation *c, const char *path)
 {
-    if (!c->args->to || strcmp(path, "-") == 0) CLI_TRY(creation_check_name(path));
+    bool is_chosen = c->args->to || c->zarr; /* the name does not choose the format */
+    if (!is_chosen || strcmp(path, "-") == 0) CLI_TRY(creation_check_name(path));
     CLI_TRY(output_check_array(path, c->options.overwrite));
     if (strncmp(path, "mem:", 4) == 0)
         return cli_fail(CLI_USAGE, "%s is an array in memory, which would be lost", path);

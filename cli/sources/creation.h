@@ -15,6 +15,7 @@ typedef struct creation {
     const char *convert_to; /* for a copy by the library: --astype, or NULL */
     caterva_casting casting;
     caterva_metalayer metalayers[CATERVA_MAX_DIMS];
+    bool zarr; /* the array is also a Zarr array; --zarr */
 } creation;
 
 /* Fills `c` for an array of this shape and dtype. Options that were not given are left to the
@@ -27,7 +28,8 @@ void creation_free(creation *c);
 /* Leaves codec, level and filters to the library. */
 void creation_drop_codec(creation *c);
 
-/* Replaces the chunk and block shapes of another array by those that the library chooses. */
+/* Replaces the chunk and block shapes of another array by those that the library chooses; those of a
+ * Zarr array are adapted to it. */
 cli_exit creation_choose_partition(creation *c);
 
 /* Checks that a new array may be created at `path`. */

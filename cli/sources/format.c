@@ -18,12 +18,12 @@ static const format_name extensions[] = {
     {".b2nd", FORMAT_ARRAY},    {".b2frame", FORMAT_ARRAY}, {".cat", FORMAT_ARRAY},
     {".caterva", FORMAT_ARRAY}, {".npy", FORMAT_NPY},       {".raw", FORMAT_RAW},
     {".bin", FORMAT_RAW},       {".dat", FORMAT_RAW},       {".txt", FORMAT_TEXT},
-    {".csv", FORMAT_CSV},
+    {".csv", FORMAT_CSV},       {".zarr", FORMAT_ZARR},
 };
 
 static const format_name names[] = {
     {"b2nd", FORMAT_ARRAY}, {"npy", FORMAT_NPY}, {"raw", FORMAT_RAW},
-    {"text", FORMAT_TEXT},  {"csv", FORMAT_CSV},
+    {"text", FORMAT_TEXT},  {"csv", FORMAT_CSV}, {"zarr", FORMAT_ZARR},
 };
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])

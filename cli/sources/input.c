@@ -62,6 +62,7 @@ static cli_exit find_format(const cli_args *args, input *in)
 {
     data_format named, found;
     CLI_TRY(format_find(in->path, args->from, "--from", &named));
+    if (named == FORMAT_ZARR) named = FORMAT_ARRAY;
     bool pipe = is_pipe(in->path);
     bool raw = named == FORMAT_RAW && (args->from || pipe);
     if (named == FORMAT_ARRAY && pipe)

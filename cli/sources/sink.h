@@ -14,9 +14,10 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
 /* Like sink_of_array, for a part. `finish` writes the token to `token`, like jobs_finish_part. */
 cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
 
-/* Writes the items of `from` to a new array, with the attributes of `like` (see creation_init). */
-cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
-                           caterva_array *like, sink **out);
+/* Writes the items of `from` to a new array, with the attributes of `like` (see creation_init). If
+ * `zarr`, `finish` copies the array to a Zarr array, which appears whole. */
+cli_exit sink_of_new_array(const cli_args *args, const char *path, bool zarr,
+                           const source *from, caterva_array *like, sink **out);
 
 /* Writes a raw or npy file, or to standard output (`path` NULL or "-"). */
 cli_exit sink_of_file(const cli_args *args, const char *path, data_format format,

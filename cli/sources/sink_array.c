@@ -1,6 +1,7 @@
 /* Room: cli/sources. Arrays as sinks: a new one, or selected items of an existing one. Other
  * handles see no change before `finish` commits. `abandon` discards the handle: no file of a new
  * array remains, and an existing array is unchanged. */
+#include "sources/array_copy.h"
 #include "sources/described.h"
 #include "sources/dims.h"
 #include "sources/jobs.h"
@@ -14,6 +15,7 @@ typedef struct array_sink {
     const char *path;
     selection sel;
     int64_t item_size;
+    const cli_args *args; /* of a Zarr array */
 } array_sink;
 
 static cli_exit write_selection(sink *self, const box *b, const void *src)
@@ -116,12 +118,26 @@ static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const ch
     return CLI_OK;
 }
 
-cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
-                           caterva_array *like, sink **out)
+/* The array itself is discarded: it has never had a name. */
+static cli_exit finish_zarr(sink *self)
+{
+    array_sink *s = (array_sink *)self;
+    cli_exit code = array_copy_to_zarr(s->args, s->array, s->path);
+    abandon_array(self);
+    return code;
+}
+
+cli_exit sink_of_new_array(const cli_args *args, const char *path, bool zarr,
+                           const source *from, caterva_array *like, sink **out)
 {
     creation c;
     caterva_array *array = NULL;
+    if (zarr && args->sparse)
+        return cli_fail(CLI_USAGE, "a Zarr array has all chunks in one file: omit --sparse");
     cli_exit code = creation_init(&c, args, &from->shape, from->dtype, like);
+    c.zarr = zarr;
+    if (code == CLI_OK && zarr && !c.options.chunk_shape && !c.options.block_shape)
+        code = creation_choose_partition(&c);
     if (code == CLI_OK) code = creation_make(&c, path, &array);
     creation_free(&c);
     if (code != CLI_OK) return code;
@@ -129,7 +145,14 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     selection_whole(from->shape.ndim, from->shape.shape, &whole);
     if (like) code = copy_attributes(like, array, path, args->skip_damaged);
     if (like && code == CLI_OK) code = dims_carry(like, from, array, path);
-    if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
-    caterva_discard(array);
-    return code;
+    if (code != CLI_OK) {
+        caterva_discard(array);
+        return code;
+    }
+    CLI_TRY(sink_of_array(array, path, &whole, out));
+    if (zarr) {
+        ((array_sink *)*out)->args = args;
+        (*out)->finish = finish_zarr;
+    }
+    return CLI_OK;
 }

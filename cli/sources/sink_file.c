@@ -117,7 +117,9 @@ cli_exit sink_open(const cli_args *args, const char *path, data_format format,
                    const source *from, caterva_array *like, sink **out)
 {
     switch (format) {
-    case FORMAT_ARRAY: return sink_of_new_array(args, path, from, like, out);
+    case FORMAT_ARRAY:
+    case FORMAT_ZARR:
+        return sink_of_new_array(args, path, format == FORMAT_ZARR, from, like, out);
     case FORMAT_NPY:
     case FORMAT_RAW: return sink_of_file(args, path, format, from, out);
     case FORMAT_TEXT:

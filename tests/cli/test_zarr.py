@@ -183,17 +183,94 @@ class Opened(Zarr):
         items, _ = self.make()
         self.fails(3, "repack", self.path("source.b2nd"), self.path("a.zarr"), "--zarr")
         for source, target, options in (
-                ("a.zarr", "a.zarr", ["--zarr"]), ("a.zarr", "a.zarr", []),
-                ("a.zarr", "a.zarr", ["--sparse"]), ("source.b2nd", "a.zarr", ["--zarr"]),
-                ("a.zarr", "source.b2nd", ["--zarr"])):
+                ("a.zarr", "a.zarr", ["--zarr"]), ("a.zarr", "source.b2nd", ["--zarr"]),
+                ("source.b2nd", "source.b2nd", []), ("a.zarr", "source.b2nd", ["--zarr"]),
+                ("source.b2nd", "source.b2nd", ["--sparse"]),
+                ("source.b2nd", "a.zarr", ["--zarr"])):
             self.ok("repack", self.path(source), self.path(target), "-f", *options)
             np.testing.assert_array_equal(self.items_of(target), items)
         self.path("items.npy").unlink()
         self.assertEqual(self.names(), ["a.zarr", "source.b2nd"])
         (self.path("a.zarr") / "mine").write_text("x")
-        err = self.fails(3, "repack", self.path("source.b2nd"), self.path("a.zarr"), "-f")
+        err = self.fails(3, "repack", self.path("source.b2nd"), self.path("a.zarr"), "-f",
+                         "--zarr")
         self.assertIn("not an array", err)
         self.assertTrue((self.path("a.zarr") / "mine").exists())
+
+
+class Converted(Zarr):
+    def test_from_any_source(self):
+        items = smooth((60, 37), "<f4")
+        np.save(self.path("s.npy"), items)
+        np.savetxt(self.path("s.csv"), items, delimiter=",")
+        items.tofile(self.path("s.raw"))
+        self.ok("convert", self.path("s.npy"), self.path("s.b2nd"))
+        shape = ["--shape", "60,37", "--dtype", "<f4"]
+        for source, *options in (["s.npy"], ["s.b2nd"], ["s.csv", "--astype", "<f4"],
+                                 ["s.raw", *shape], ["s.npy", "--codec", "lz4", "--level", "9"]):
+            self.ok("convert", self.path(source), self.path("o.zarr"), *options)
+            self.assertTrue((self.path("o.zarr") / "zarr.json").exists(), source)
+            np.testing.assert_array_equal(self.items_of("o.zarr"), items)
+            self.ok("verify", self.path("o.zarr"))
+            shutil.rmtree(self.path("o.zarr"))
+        self.ok("convert", self.path("s.npy"), self.path("any"), "--to", "zarr")
+        self.ok("convert", self.path("any"), self.path("o.npy"))
+        np.testing.assert_array_equal(np.load(self.path("o.npy")), items)
+        self.ok("get", self.path("s.b2nd"), "5:20,::3", "-o", self.path("o.zarr"))
+        np.testing.assert_array_equal(self.items_of("o.zarr"), items[5:20, ::3])
+
+    def test_options_stay(self):
+        np.save(self.path("s.npy"), smooth((60, 37)))
+        for options, expected in ((["--codec", "lz4", "--level", "9"], "lz4 9, shuffle"),
+                                  (["--filters", "bitshuffle", "--blocks", "30,8"], ", bitshuffle"),
+                                  (["--codec", "zlib", "--filters", "none"], "zlib 5 "),
+                                  (["--chunks", "20,10", "--blocks", "10,5"], "20 x 10")):
+            self.ok("convert", self.path("s.npy"), self.path("o.zarr"), "-f", *options)
+            self.assertIn(expected, self.text("info", self.path("o.zarr")))
+
+    def test_chunks_are_whole_blocks(self):
+        """A shape whose chunks, as other arrays get them, are not."""
+        items = smooth((2747, 959), "<f4")
+        np.save(self.path("s.npy"), items)
+        self.ok("convert", self.path("s.npy"), self.path("o.b2nd"))
+        self.ok("convert", self.path("s.npy"), self.path("o.zarr"))
+        info = {n: json.loads(self.text("info", "--json", self.path(n)))
+                for n in ("o.b2nd", "o.zarr")}
+        fits = {n: all(c % b == 0 for c, b in zip(i["chunk_shape"], i["block_shape"]))
+                for n, i in info.items()}
+        self.assertEqual(fits, {"o.b2nd": False, "o.zarr": True})
+        np.testing.assert_array_equal(self.items_of("o.zarr"), items)
+
+    def test_refused(self):
+        np.save(self.path("s.npy"), smooth((60, 37)))
+        np.save(self.path("f.npy"), smooth((60, 37), "<f16"))
+        self.ok("convert", self.path("s.npy"), self.path("s.b2nd"))
+        (self.path("d.zarr")).mkdir()
+        (self.path("d.zarr") / "mine").write_text("kept")
+        before = self.names()
+        for status, words in ((2, ["s.npy", "o.zarr", "--sparse"]), (5, ["s.npy", "-", "--to", "zarr"]),
+                              (2, ["s.npy", "o.zarr", "--filters", "bytedelta"]),
+                              (2, ["s.npy", "o.zarr", "--chunks", "20,20", "--blocks", "6,6"]),
+                              (5, ["f.npy", "o.zarr"]), (3, ["s.npy", "d.zarr"]),
+                              (3, ["s.npy", "d.zarr", "-f"])):
+            self.fails(status, "convert", *(self.path(w) if "." in w else w for w in words))
+            self.assertEqual(self.names(), before, words)
+        self.fails(2, "repack", self.path("s.b2nd"), self.path("o.zarr"))
+        self.fails(2, "create", self.path("o.zarr"), "--shape", "3", "--dtype", "<f4")
+        self.assertEqual(self.names(), before)
+
+    def test_force(self):
+        np.save(self.path("s.npy"), smooth((60, 37)))
+        np.save(self.path("t.npy"), smooth((5, 6, 7)))
+        self.ok("convert", self.path("s.npy"), self.path("o.zarr"))
+        err = self.fails(3, "convert", self.path("t.npy"), self.path("o.zarr"))
+        self.assertIn("-f replaces it", err)
+        before = self.names()
+        self.ok("convert", self.path("t.npy"), self.path("o.zarr"), "-f")
+        self.assertEqual(self.names(), before)
+        np.testing.assert_array_equal(self.items_of("o.zarr"), smooth((5, 6, 7)))
+        self.assertEqual(sorted(p.name for p in self.path("o.zarr").rglob("*")),
+                         ["0", "0", "0", "c", "zarr.json"])
 
 
 class Trees(Zarr):
