@@ -170,6 +170,14 @@ typedef struct caterva_publish_result {
  * with a message that names the step to do first: caterva_seal, a copy in one file,
  * caterva_tree_pack.
  *
+ * `path` may also be a Zarr array or group (caterva_copy_options.zarr, caterva_tree_pack). Its
+ * files become objects below the URL, "URL/zarr.json" and others: all are checked first, and the
+ * metadata are sent last, those of the root at the end. Without them readers find nothing, so a
+ * new one appears whole. With `replace` each object is replaced on its own: meanwhile readers may
+ * find new chunks with old metadata. `if_match`, `resume` and `read_url` are CATERVA_EINVAL. A
+ * failure leaves the objects that were sent; a repeated call sends the others. The result is the
+ * sum of all objects.
+ *
  * The whole file is checked before anything is sent: an array as by caterva_verify, an archive
  * by the checksums of its members. A damaged file is not published. If the file changes after
  * this check, its time shows this: before upload parts are joined, or after a single request.

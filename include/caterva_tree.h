@@ -41,7 +41,7 @@ typedef enum caterva_tree_kind {
 /* Allocated by the library. */
 typedef struct caterva_tree_entry {
     size_t struct_size;
-    const char *key; /* "/group/name"; a group precedes its members         */
+    const char *key;       /* "/group/name"; a group precedes its members         */
     caterva_tree_kind kind;
     const char *kind_name; /* "array", "schunk" (a frame of plain items: a 1-d array),
                               "group"; python-blosc2's name of another object: "ctable",
@@ -69,8 +69,7 @@ typedef struct caterva_tree_options {
     caterva_durability durability; /* of creating, deleting and moving, and of
                                       caterva_tree_commit; caterva_commit of an array uses
                                       the array's own durability           */
-    const caterva_remote_options
-        *remote; /* for a URL; copied. Used by the tree and the arrays
+    const caterva_remote_options *remote; /* for a URL; copied. Used by the tree and the arrays
                                        opened from it: the `context` must stay valid until
                                        all are closed. NULL: the defaults  */
     /* For opening and all calls through the handle. A commit counts 4 KiB for each array,
@@ -285,9 +284,9 @@ typedef struct caterva_tree_member {
     int64_t damages;       /* calls of on_damage                                      */
     int sealed;            /* 1: checksums of this library cover its contents         */
     const caterva_verify_result *result; /* of an array; all zeros of other members   */
-    int ndim;    /* entries used in `index` of its damages; 0 unless it is an
+    int ndim;              /* entries used in `index` of its damages; 0 unless it is an
                               array that can be opened                                */
-    int skipped; /* 1: its bytes were not checked: it is deflated, encrypted, or a
+    int skipped;           /* 1: its bytes were not checked: it is deflated, encrypted, or a
                               reference to another place                              */
 } caterva_tree_member;
 
@@ -307,7 +306,7 @@ typedef struct caterva_tree_verify_options {
 
 typedef struct caterva_tree_verify_result {
     size_t struct_size;
-    int64_t members; /* checked                                           */
+    int64_t members;         /* checked                                           */
     int64_t damaged_members;
     int64_t damages;
     int64_t unsealed_members; /* `sealed` 0: wrong bytes that decode are missed   */
@@ -357,8 +356,8 @@ typedef struct caterva_tree_repaired {
     caterva_outcome outcome; /* PARTLY, with a reason, also for a frame with features that
                               this library does not know: the frame stays, or is copied,
                               unchanged                                                     */
-    const char *reason; /* a sentence, or NULL                                           */
-    const char *beside; /* file in the tree with the recovered contents of an array that
+    const char *reason;    /* a sentence, or NULL                                           */
+    const char *beside;    /* file in the tree with the recovered contents of an array that
                               is left unchanged: "g/x.b2nd.repaired"; or NULL               */
     const caterva_repair_result *result; /* of an array; all zeros of other members         */
 } caterva_tree_repaired;
@@ -425,9 +424,9 @@ CATERVA_API caterva_status caterva_tree_repair(const char *path,
 
 typedef struct caterva_tree_pack_options {
     size_t struct_size;
-    int overwrite;                 /* caterva_tree_pack: 1: replace an existing file   */
+    int overwrite; /* caterva_tree_pack: 1: replace an existing file   */
     caterva_durability durability; /* CATERVA_DURABILITY_NONE: no sync */
-    caterva_progress progress;     /* stored bytes; a stop changes nothing */
+    caterva_progress progress; /* stored bytes; a stop changes nothing */
     int zarr; /* caterva_tree_pack: 1: write a hierarchy of Zarr v3 groups */
 } caterva_tree_pack_options;
 #define CATERVA_TREE_PACK_INIT CATERVA_INIT_(caterva_tree_pack_options)

@@ -77,9 +77,9 @@ static cv_status place_http(cv_remote_object *o, const cv_url *u, const char *me
     add_text(t, u->scheme == CV_SCHEME_HTTP ? "http://" : "https://");
     add(t, u->host, u->host_size);
     add_port(t, u);
-    if (u->path_size == 0) add_text(t, "/");
+    if (u->path_size == 0 && !*member) add_text(t, "/");
     add_safe(t, u->path, u->path_size);
-    add_text(t, member);
+    add_encoded(t, member, strlen(member));
     if (u->query) add_text(t, "?");
     add_safe(t, u->query ? u->query : "", u->query_size);
     o->url = end_text(t);

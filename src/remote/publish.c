@@ -1,4 +1,5 @@
-/* Room: remote. Publishing: checks a finished file, a sealed array or an archive, and uploads it.
+/* Room: remote. Publishing: checks a finished file, a sealed array or an archive, and uploads it; or
+ * the files of a Zarr array or group.
  *
  *     check   the file is finished and sound; it must not change until it is sent
  *     look    at the URL: it has no object, or the one to replace
@@ -15,6 +16,8 @@
 #include "remote/transfer.h"
 #include "store/descriptors.h"
 #include "store/file.h"
+#include "store/memory.h"
+#include "store/zarr.h"
 
 #include <caterva_upkeep.h>
 #include <stdio.h>
@@ -267,6 +270,7 @@ enum {
 typedef struct publishing {
     const finished *file;
     const char *url;
+    const char *member; /* of the object, relative to the URL: "", or "/c/0" */
     const caterva_publish_options *options; /* complete */
     cv_watch *watch;
     cv_session *session;
@@ -291,7 +295,7 @@ static cv_status look(publishing *u, const cv_range_request *request, cv_excerpt
     bool no_ranges;
     cv_remote_object *object;
     const char *url = u->options->read_url ? u->options->read_url : u->url;
-    CV_TRY(cv_remote_object_new(u->session, url, "", &object, err));
+    CV_TRY(cv_remote_object_new(u->session, url, u->member, &object, err));
     cv_status status =
         cv_excerpt_read(object, request, true, u->watch, excerpt, &no_ranges, err);
     if (status == CATERVA_EIO && no_ranges) /* 416: the object ends before the range */
@@ -651,6 +655,14 @@ static cv_status publish_file(publishing *u, caterva_publish_result *out, cv_err
     return verify(u, out, err);
 }
 
+/* Appends the member to the object's name in messages. */
+static void name_member(const publishing *u)
+{
+    cv_shown_path *name = &u->object->name;
+    size_t size = strlen(name->text);
+    (void)snprintf(name->text + size, sizeof name->text - size, "%s", u->member);
+}
+
 static cv_status begin(publishing *u, cv_error *err)
 {
     enum { PART = 8 << 20 };
@@ -658,32 +670,224 @@ static cv_status begin(publishing *u, cv_error *err)
     cv_sends_init(&u->sends);
     u->part_size =
         cv_upload_part_size(u->file->size, o->part_bytes ? (uint64_t)o->part_bytes : PART);
-    CV_TRY(cv_session_begin(u->url, o->remote, &u->session, err));
-    CV_TRY(cv_remote_object_new(u->session, u->url, "", &u->object, err));
+    CV_TRY(cv_remote_object_new(u->session, u->url, u->member, &u->object, err));
+    name_member(u);
     if (!o->abandon) CV_TRY(read_tail(u, err));
     return recall(u, err);
 }
 
-static cv_status publish(const finished *f, const char *url, const caterva_publish_options *o,
-                         caterva_publish_result *out, cv_error *err)
+/* Publishes one object. */
+static cv_status publish(publishing *u, caterva_publish_result *out, cv_error *err)
+{
+    const caterva_publish_options *o = u->options;
+    cv_status status = begin(u, err);
+    if (status == CV_OK) status = o->abandon ? abandon(u, err) : publish_file(u, out, err);
+    if (!o->abandon && status == CV_OK && u->has_state) remove_state(o->resume);
+    if (!o->abandon) out->bytes = (int64_t)u->file->size;
+    cv_remote_object_free(u->object);
+    cv_sends_destroy(&u->sends);
+    cv_free(u->tail);
+    return status;
+}
+
+static void close_session(cv_session *session, caterva_publish_result *out)
+{
+    if (!session) return;
+    out->requests = atomic_load(&session->requests);
+    out->retried = atomic_load(&session->retried);
+    cv_session_release(session);
+}
+
+static cv_status publish_alone(const finished *f, const char *url,
+                               const caterva_publish_options *o, caterva_publish_result *out,
+                               cv_error *err)
 {
     cv_watch watch;
-    publishing u = {.file = f, .url = url, .options = o};
+    publishing u = {.file = f, .url = url, .member = "", .options = o};
     u.watch = cv_watch_open(&watch, &o->progress, NULL);
     if (!o->abandon) cv_watch_expect(u.watch, (int64_t)f->size);
-    cv_status status = begin(&u, err);
-    if (status == CV_OK) status = o->abandon ? abandon(&u, err) : publish_file(&u, out, err);
-    if (!o->abandon) {
-        out->bytes = (int64_t)f->size;
-        if (status == CV_OK && u.has_state) remove_state(o->resume);
-        if (u.session) out->requests = atomic_load(&u.session->requests);
-        if (u.session) out->retried = atomic_load(&u.session->retried);
-    }
-    cv_remote_object_free(u.object);
-    cv_session_release(u.session);
-    cv_sends_destroy(&u.sends);
-    cv_free(u.tail);
+    cv_status status = cv_session_begin(u.url, o->remote, &u.session, err);
+    if (status == CV_OK) status = publish(&u, out, err);
+    close_session(u.session, out);
     return cv_watch_close(&watch, status);
+}
+
+/* ---- Zarr arrays and groups --------------------------------------------------------------
+ * Each has several objects. All are checked before the first is sent. Then the shards are sent, and
+ * then the metadata, those of the root last: without them readers find nothing. */
+
+typedef struct node {
+    char *path;   /* of the directory */
+    char *member; /* of the object of metadata, relative to the URL: "/g/zarr.json" */
+    char *shard;  /* of the shard; NULL: a group */
+    uint64_t size, changed; /* of the shard, as in `finished` */
+    cv_buffer meta;
+} node;
+
+typedef struct zarr_upload {
+    const caterva_publish_options *options;
+    char *url;   /* without slashes at its end */
+    node *nodes; /* parents first */
+    size_t n, room;
+    cv_session *session;
+    cv_watch *watch;
+    caterva_publish_result *out;
+} zarr_upload;
+
+static char *join(const char *a, const char *b, const char *c, cv_error *err)
+{
+    size_t size = strlen(a) + strlen(b) + strlen(c) + 3;
+    char *text = cv_malloc(size);
+    if (text)
+        (void)snprintf(text, size, "%s%s%s/%s", a, *b ? "/" : "", b, c);
+    else
+        (void)cv_fail_memory(err, size, "a path");
+    return text;
+}
+
+static cv_status take_shard(const node *k, finished *f, cv_error *err)
+{
+    CV_TRY(take_array(k->path, f, err));
+    uint64_t frame_size = f->size;
+    CV_TRY(cv_store_size(f->source, CV_FRAME_OBJECT, &f->size, err));
+    f->vouching += f->size - frame_size;
+    return CV_OK;
+}
+
+static cv_status check_node(const zarr_upload *z, node *k, cv_error *err)
+{
+    finished f = {0};
+    cv_status status = cv_zarr_read_meta(cv_dir_here, k->path, &k->meta, err);
+    if (status == CV_OK && k->shard) status = take_shard(k, &f, err);
+    if (status == CV_OK && k->shard) status = check_sound(k->path, &f, z->options, err);
+    k->size = f.size;
+    k->changed = f.changed;
+    cv_array_free(f.array);
+    return status;
+}
+
+static cv_status add_node(zarr_upload *z, const char *root, const char *name, cv_error *err)
+{
+    cv_zarr_name shard;
+    node *grown = cv_grow(z->nodes, z->n, &z->room, sizeof *grown);
+    if (!grown) return cv_fail_memory(err, z->room * sizeof *grown, "a list of objects");
+    z->nodes = grown;
+    node k = {.path = *name ? join(root, "", name, err) : cv_strdup(root)};
+    cv_zarr_node kind = k.path ? cv_zarr_look(cv_dir_here, k.path, &shard) : CV_ZARR_NONE;
+    bool is_array = kind == CV_ZARR_ARRAY;
+    if (k.path && (is_array || kind == CV_ZARR_GROUP)) {
+        k.member = join("", name, CV_ZARR_META, err);
+        if (is_array) k.shard = join("", name, shard.text, err);
+        z->nodes[z->n++] = k;
+        return k.member && (k.shard || !is_array) ? CV_OK : CATERVA_ENOMEM;
+    }
+    cv_status status = !k.path                ? cv_fail_memory(err, strlen(root), "a path")
+                       : kind == CV_ZARR_NONE ? CV_OK /* of the shard's path */
+                                              : cv_zarr_frame_path(k.path, &k.member, err);
+    cv_free(k.path);
+    return status;
+}
+
+static cv_status find_nodes(zarr_upload *z, const char *root, cv_error *err)
+{
+    cv_dir dir;
+    cv_buffer paths = {0};
+    int error = cv_open_dir(cv_dir_here, root, 0, &dir);
+    if (!error) error = cv_zarr_list(dir, &paths);
+    cv_dir_close(&dir);
+    cv_status status = error ? cv_fail_sys(err, error, "cannot list %s", root) : CV_OK;
+    for (size_t at = 0; status == CV_OK && at < paths.size;) {
+        const char *name = (const char *)paths.data + at;
+        status = add_node(z, root, name, err);
+        at += strlen(name) + 1;
+    }
+    cv_buffer_free(&paths);
+    return status;
+}
+
+static cv_status send_object(zarr_upload *z, const finished *f, const char *member,
+                             cv_error *err)
+{
+    caterva_publish_result one = CATERVA_PUBLISH_RESULT_INIT;
+    publishing u = {.file = f,
+                    .url = z->url,
+                    .member = member,
+                    .options = z->options,
+                    .watch = z->watch,
+                    .session = z->session};
+    CV_TRY(publish(&u, &one, err));
+    z->out->bytes += one.bytes;
+    z->out->parts += one.parts;
+    z->out->verified = z->out->verified && one.verified;
+    z->out->was_there = z->out->was_there && one.was_there;
+    return CV_OK;
+}
+
+static cv_status send_shard(zarr_upload *z, const node *k, cv_error *err)
+{
+    finished f = {0};
+    cv_status status = take_shard(k, &f, err);
+    f.changed = k->changed;
+    if (status == CV_OK) status = send_object(z, &f, k->shard, err);
+    cv_array_free(f.array);
+    return status;
+}
+
+static cv_status send_meta(zarr_upload *z, const node *k, cv_error *err)
+{
+    finished f = {.size = k->meta.size, .vouching = k->meta.size};
+    CV_TRY(cv_store_memory_borrow(k->meta.data, k->meta.size, &f.source, err));
+    cv_status status = send_object(z, &f, k->member, err);
+    cv_store_close(f.source);
+    return status;
+}
+
+static cv_status send_all(zarr_upload *z, cv_error *err)
+{
+    CV_TRY(cv_session_begin(z->url, z->options->remote, &z->session, err));
+    z->out->verified = z->out->was_there = 1;
+    for (size_t i = 0; i < z->n; i++)
+        cv_watch_expect(z->watch, (int64_t)(z->nodes[i].size + z->nodes[i].meta.size));
+    for (size_t i = 0; i < z->n; i++)
+        if (z->nodes[i].shard) CV_TRY(send_shard(z, &z->nodes[i], err));
+    for (size_t i = z->n; i > 0; i--) CV_TRY(send_meta(z, &z->nodes[i - 1], err));
+    return CV_OK;
+}
+
+static cv_status publish_zarr(const char *path, const char *url,
+                              const caterva_publish_options *o, caterva_publish_result *out,
+                              cv_error *err)
+{
+    cv_watch watch;
+    zarr_upload z = {.options = o, .out = out};
+    if (o->if_match || o->resume || o->read_url)
+        return cv_fail(err, CATERVA_EINVAL, -1,
+                       "%s has several objects: if_match, resume and read_url are for one",
+                       cv_show_path(path).text);
+    CV_TRY(cv_strip_slashes(url, &z.url, err));
+    z.watch = cv_watch_open(&watch, &o->progress, NULL);
+    cv_status status = find_nodes(&z, path, err);
+    for (size_t i = 0; i < z.n && status == CV_OK; i++)
+        status = check_node(&z, &z.nodes[i], err);
+    if (status == CV_OK) status = send_all(&z, err);
+    if (status != CV_OK) out->verified = out->was_there = 0;
+    for (size_t i = 0; i < z.n; i++) {
+        cv_free(z.nodes[i].path);
+        cv_free(z.nodes[i].member);
+        cv_free(z.nodes[i].shard);
+        cv_buffer_free(&z.nodes[i].meta);
+    }
+    cv_free(z.nodes);
+    cv_free(z.url);
+    close_session(z.session, out);
+    return cv_watch_close(&watch, status);
+}
+
+static bool is_zarr(const char *path)
+{
+    cv_zarr_name shard;
+    cv_zarr_node kind = cv_zarr_look(cv_dir_here, path, &shard);
+    return kind == CV_ZARR_ARRAY || kind == CV_ZARR_GROUP;
 }
 
 /* ---- The call ---------------------------------------------------------------------------- */
@@ -765,9 +969,12 @@ caterva_status caterva_publish(const char *path, const char *url,
     }
     CV_TRY(check_options(url, &o, err));
     finished f = {0};
-    cv_status status = o.abandon ? CV_OK : take(path, &f, err);
-    if (status == CV_OK && !o.abandon) status = check_sound(path, &f, &o, err);
-    if (status == CV_OK) status = publish(&f, url, &o, &out, err);
+    bool zarr = !o.abandon && is_zarr(path);
+    cv_status status = zarr        ? publish_zarr(path, url, &o, &out, err)
+                       : o.abandon ? CV_OK
+                                   : take(path, &f, err);
+    if (status == CV_OK && !o.abandon && !zarr) status = check_sound(path, &f, &o, err);
+    if (status == CV_OK && !zarr) status = publish_alone(&f, url, &o, &out, err);
     if (f.archive.tree) cv_wings.tree->archive_close(&f.archive);
     cv_array_free(f.array);
     if (result) cv_output_fill(result, &out, sizeof out);
