@@ -149,6 +149,8 @@ typedef struct caterva_publish_options {
                              presigned for writing only; NULL: `url`                  */
     const caterva_remote_options *remote; /* NULL: the defaults                       */
     caterva_progress progress; /* counts stored bytes; stops within 100 ms            */
+    int zarr; /* 1: publish a copy that is a Zarr array or group, made beside `path` and
+                 deleted at the end                                                   */
 } caterva_publish_options;
 #define CATERVA_PUBLISH_INIT CATERVA_INIT_(caterva_publish_options)
 

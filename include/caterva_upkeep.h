@@ -44,7 +44,7 @@ CATERVA_API caterva_status caterva_seal(const char *url,
                                         const caterva_upkeep_options *options,
                                         caterva_error *err);
 
-/* Deletes the array at `url`, a file or directory. Deletes nothing else: if `url` does not open
+/* Deletes the array at `url`, a file or directory, or a Zarr group. Deletes nothing else: if `url` does not open
  * as an array, returns the status of caterva_open; if a directory contains other files,
  * CATERVA_EEXIST. Returns CATERVA_EBUSY while the array is open for writing; for a directory,
  * also while it is open for reading. Handles that read a file keep reading it. If `url` is a

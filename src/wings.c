@@ -28,6 +28,7 @@ static const cv_tree_calls tree_calls = {
     .leaf_file = cv_tree_leaf_file,
     .parts_place = cv_tree_parts_place,
     .is_tree = cv_is_tree,
+    .pack_for_zarr = cv_tree_pack_for_zarr,
     .archive_open = cv_archive_open,
     .archive_check = cv_archive_check,
     .archive_close = cv_archive_close,

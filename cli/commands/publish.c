@@ -83,7 +83,9 @@ static cli_exit run_publish(const cli_args *args)
     options.resume = args->resume;
     options.abandon = args->abandon;
     options.read_url = args->read_url;
+    options.zarr = args->zarr;
     options.progress = progress_of(&bar);
+    cli_mind_temporaries();
     progress_start(&bar, args, 0);
     caterva_status status = publish(args, &options, &result, &err);
     progress_end(&bar);
@@ -101,9 +103,12 @@ const cli_command cli_command_publish = {
         "s3://BUCKET/KEY, or http:// and https:// if the server accepts PUT. An existing\n"
         "object is replaced only with --force or --if-match. If it has the same bytes,\n"
         "nothing is sent. The object appears when it is complete, and its end is read back.\n"
-        "An interrupted upload is aborted; --resume keeps it for a later run.",
-    .options = CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON | CLI_OPT_REMOTE |
-               CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
+        "An interrupted upload is aborted; --resume keeps it for a later run. FILE may also "
+        "be\n"
+        "a Zarr array or group: each of its files becomes an object below URL. --zarr makes\n"
+        "one of any array or tree, beside it, and deletes it after the upload.",
+    .options = CLI_OPT_ZARR | CLI_OPT_FORCE | CLI_OPT_PUBLISH | CLI_OPT_JSON |
+               CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS | CLI_OPT_WAIT,
     .min_args = 2,
     .max_args = 2,
     .run = run_publish,

@@ -41,6 +41,7 @@ def publish(
     resume: Path | None = None,
     abandon: bool = False,
     read_url: str | None = None,
+    zarr: bool = False,
     remote: Remote | Mapping[str, Any] | None = None,
     progress: _options.Listener = None,
 ) -> Published:
@@ -49,6 +50,9 @@ def publish(
     The object appears when it is complete. Nothing is replaced unless `replace` is set, and an
     upload that fails or is interrupted leaves nothing behind. Publishing the same bytes again
     succeeds without sending them; ``was_there`` is True then.
+
+    Each file of a Zarr array or group becomes an object below `url`, the metadata of the root
+    last; `if_match`, `resume` and `read_url` are not for these.
 
     Parameters
     ----------
@@ -71,6 +75,9 @@ def publish(
         Abort the upload that `resume` records, and publish nothing.
     read_url
         URL from which the object can be read, if `url` is presigned for writing only.
+    zarr
+        Publish a copy of the array or tree that is a Zarr array or group. It is beside `path`
+        meanwhile.
     remote
         How the server is accessed: a `Remote`, or a dict of its fields.
     progress
@@ -92,6 +99,7 @@ def publish(
     words: dict[str, Any] = {
         "replace": _options.flag_of(replace, "replace"),
         "abandon": _options.flag_of(abandon, "abandon"),
+        "zarr": _options.flag_of(zarr, "zarr"),
         "part_bytes": _options._int_of(part_bytes, "part_bytes"),
     }
     for name, text in (("url", url), ("if_match", if_match), ("read_url", read_url)):

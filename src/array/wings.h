@@ -43,6 +43,8 @@ typedef struct cv_tree_calls {
     cv_status (*leaf_file)(const char *url, char **path, cv_error *err);
     cv_status (*parts_place)(const char *url, char **path, cv_error *err);
     bool (*is_tree)(const char *path);
+    cv_status (*pack_for_zarr)(const char *path, const char *to,
+                               const caterva_progress *progress, cv_error *err);
     cv_status (*archive_open)(const char *path, cv_archive *out, cv_error *err);
     cv_status (*archive_check)(const cv_archive *archive, cv_watch *watch, cv_error *err);
     void (*archive_close)(cv_archive *archive);

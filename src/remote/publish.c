@@ -9,6 +9,7 @@
  * If an answer is lost, the request may have succeeded; then the next attempt is refused. So after
  * a refusal the object counts as ours if it has our bytes, but not the id of another write. */
 #include "array/array.h"
+#include "array/open.h"
 #include "array/wings.h"
 #include "base/os.h"
 #include "base/os_dir.h"
@@ -860,10 +861,6 @@ static cv_status publish_zarr(const char *path, const char *url,
 {
     cv_watch watch;
     zarr_upload z = {.options = o, .out = out};
-    if (o->if_match || o->resume || o->read_url)
-        return cv_fail(err, CATERVA_EINVAL, -1,
-                       "%s has several objects: if_match, resume and read_url are for one",
-                       cv_show_path(path).text);
     CV_TRY(cv_strip_slashes(url, &z.url, err));
     z.watch = cv_watch_open(&watch, &o->progress, NULL);
     cv_status status = find_nodes(&z, path, err);
@@ -881,6 +878,72 @@ static cv_status publish_zarr(const char *path, const char *url,
     cv_free(z.url);
     close_session(z.session, out);
     return cv_watch_close(&watch, status);
+}
+
+/* Sets *out to the name ".x.zarr-XXXXXX" beside the file or tree `path`. Owned: cv_free. */
+static cv_status name_copy(const char *path, char **out, cv_error *err)
+{
+    char *file, temp[CV_OS_TEMP_NAME];
+    size_t size = strlen(path);
+    if (cv_array_is_leaf_url(path)) (void)cv_tree_url_key(path, &size);
+    char *whole = cv_strndup(path, size);
+    if (!whole) return cv_fail_memory(err, size, "a path");
+    cv_status status = cv_strip_slashes(whole, &file, err);
+    cv_free(whole);
+    CV_TRY(status);
+    const char *slash = strrchr(file, '/');
+    size_t parent = slash ? (size_t)(slash + 1 - file) : 0;
+    cv_os_temp_name(file + parent, "zarr", temp);
+    *out = cv_malloc(parent + sizeof temp);
+    if (*out) (void)snprintf(*out, parent + sizeof temp, "%.*s%s", (int)parent, file, temp);
+    cv_free(file);
+    return *out ? CV_OK : cv_fail_memory(err, size, "a path");
+}
+
+static cv_status copy_array(const char *path, const char *to,
+                            const caterva_progress *progress, cv_error *err)
+{
+    caterva_array *array;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    caterva_copy_options o = CATERVA_COPY_INIT;
+    create.durability = CATERVA_DURABILITY_NONE;
+    o.create = &create;
+    o.zarr = 1;
+    o.progress = *progress;
+    CV_TRY(caterva_open(path, NULL, &array, err));
+    cv_status status = caterva_copy(array, to, &o, NULL, err);
+    caterva_discard(array);
+    return status;
+}
+
+/* Reports no progress while the copy is made, but lets the caller stop the call. */
+static cv_status make_copy(const char *path, const char *to, const caterva_publish_options *o,
+                           cv_error *err)
+{
+    cv_watch watch;
+    soundness s = {.first = {.code = CV_OK}};
+    caterva_progress progress = {.report = on_progress, .context = &s};
+    bool is_tree = cv_wings.tree && cv_wings.tree->is_tree(path);
+    s.watch = cv_watch_open_fixed(&watch, &o->progress, 1, NULL);
+    cv_status status = is_tree ? cv_wings.tree->pack_for_zarr(path, to, &progress, err)
+                               : copy_array(path, to, &progress, err);
+    cv_watch_destroy(&watch);
+    return status;
+}
+
+static cv_status publish_copy(const char *path, const char *url,
+                              const caterva_publish_options *o, caterva_publish_result *out,
+                              cv_error *err)
+{
+    char *copy;
+    CV_TRY(name_copy(path, &copy, err));
+    cv_status status = make_copy(path, copy, o, err);
+    if (status == CV_OK) {
+        status = publish_zarr(copy, url, o, out, err);
+        (void)caterva_delete(copy, NULL, NULL);
+    }
+    cv_free(copy);
+    return status;
 }
 
 static bool is_zarr(const char *path)
@@ -920,6 +983,14 @@ static cv_status check_resume(const char *url, const char *path, cv_error *err)
     return cv_fail(
         err, CATERVA_EINVAL, -1,
         "resume requires an s3:// URL: a web server receives the file in one request");
+}
+
+static cv_status check_zarr(const caterva_publish_options *o, cv_error *err)
+{
+    if (!o->if_match && !o->resume && !o->read_url) return CV_OK;
+    return cv_fail(err, CATERVA_EINVAL, -1,
+                   "if_match, resume and read_url are for one object, but a Zarr array has "
+                   "several");
 }
 
 static cv_status check_options(const char *url, const caterva_publish_options *o,
@@ -969,10 +1040,13 @@ caterva_status caterva_publish(const char *path, const char *url,
     }
     CV_TRY(check_options(url, &o, err));
     finished f = {0};
-    bool zarr = !o.abandon && is_zarr(path);
-    cv_status status = zarr        ? publish_zarr(path, url, &o, &out, err)
-                       : o.abandon ? CV_OK
-                                   : take(path, &f, err);
+    bool zarr = !o.abandon && (o.zarr || is_zarr(path));
+    cv_status status = zarr ? check_zarr(&o, err) : CV_OK;
+    if (status == CV_OK)
+        status = zarr
+                     ? (is_zarr(path) ? publish_zarr : publish_copy)(path, url, &o, &out, err)
+                 : o.abandon ? CV_OK
+                             : take(path, &f, err);
     if (status == CV_OK && !o.abandon && !zarr) status = check_sound(path, &f, &o, err);
     if (status == CV_OK && !zarr) status = publish_alone(&f, url, &o, &out, err);
     if (f.archive.tree) cv_wings.tree->archive_close(&f.archive);

@@ -8,6 +8,7 @@
 #include "tree/leaf.h"
 #include "tree/make.h"
 #include "tree/names.h"
+#include "tree/tree.h"
 #include "tree/zarr_write.h"
 
 #include <caterva_tree.h>
@@ -242,6 +243,20 @@ caterva_status caterva_tree_pack(caterva_tree *tree, const char *path,
     if (o.zarr) return cv_tree_write_zarr(tree, path, &o, err);
     cv_tree_handle_lock(tree);
     return cv_tree_handle_unlock(tree, cv_tree_pack(tree->tree, path, &o, err));
+}
+
+cv_status cv_tree_pack_for_zarr(const char *path, const char *to,
+                                const caterva_progress *progress, cv_error *err)
+{
+    caterva_tree *tree;
+    caterva_tree_pack_options o = CATERVA_TREE_PACK_INIT;
+    o.zarr = 1;
+    o.durability = CATERVA_DURABILITY_NONE;
+    o.progress = *progress;
+    CV_TRY(caterva_tree_open(path, NULL, &tree, err));
+    cv_status status = caterva_tree_pack(tree, to, &o, err);
+    (void)caterva_tree_close(tree, NULL);
+    return status;
 }
 
 caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,

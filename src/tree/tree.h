@@ -25,6 +25,10 @@ cv_status cv_tree_parts_place(const char *url, char **path, cv_error *err);
 /* Whether `path` is a tree of any form. */
 bool cv_is_tree(const char *path);
 
+/* Writes the tree at `path` as a new hierarchy of Zarr groups, which is not synced. */
+cv_status cv_tree_pack_for_zarr(const char *path, const char *to,
+                                const caterva_progress *progress, cv_error *err);
+
 /* Opens an archive to publish it. CATERVA_EUNSUPPORTED: no archive; CATERVA_ECORRUPT: damaged. */
 cv_status cv_archive_open(const char *path, cv_archive *out, cv_error *err);
 

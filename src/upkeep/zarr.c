@@ -463,12 +463,13 @@ static cv_status delete_at(cv_place *place, cv_error *err)
 cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
 {
     cv_place place;
-    char *frame = NULL;
+    cv_zarr_name shard;
     *is_zarr = false;
     if (!url || cv_is_url(url) || cv_array_is_leaf_url(url)) return CV_OK; /* opening fails */
-    CV_TRY(cv_zarr_frame_path(url, &frame, err));
-    *is_zarr = frame != NULL;
-    cv_free(frame);
+    char *path = cv_os_real_path(url);
+    cv_zarr_node node = path ? cv_zarr_look(cv_dir_here, path, &shard) : CV_ZARR_NONE;
+    cv_free(path);
+    *is_zarr = node == CV_ZARR_ARRAY || node == CV_ZARR_GROUP;
     if (!*is_zarr) return CV_OK;
     CV_TRY(cv_place_open(url, true, &place, err));
     cv_status status = delete_at(&place, err);

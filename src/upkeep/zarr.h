@@ -36,13 +36,13 @@ cv_status cv_zarr_install(cv_zarr_place *z, bool durable, cv_watch *watch, cv_er
 /* Removes the directory unless it was installed. */
 void cv_zarr_drop(cv_zarr_place *z);
 
-/* Deletes the directory of a Zarr array; *is_zarr is false, and nothing is done, if `url` is none.
- * CATERVA_EEXIST if other files are in it, CATERVA_EBUSY if it is open for writing. */
+/* Deletes the directory of a Zarr array or group; *is_zarr is false, and nothing is done, if `url` is
+ * neither. CATERVA_EEXIST if other files are in it, CATERVA_EBUSY if it is open for writing. */
 cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err);
 
 /* Compares index and metadata with what the array's frame says; for an array that was not opened
- * as a Zarr array does nothing. Behind a URL compares the index only. `quick`: only the checksum of the index. Calls `report` for each
- * difference. Other failures end it. */
+ * as a Zarr array does nothing. Behind a URL compares the index only. `quick`: only the checksum of
+ * the index. Calls `report` for each difference. Other failures end it. */
 cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,
                          void (*report)(void *context, const cv_error *error), void *context,
                          cv_error *err);

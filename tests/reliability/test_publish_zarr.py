@@ -127,6 +127,30 @@ class Zarr(Case):
             self.goes(server, self.tree, server.url("/t.zarr"))
             self.assertEqual(len(server.objects), n)
 
+    def test_copies(self):
+        """--zarr publishes what repack and pack would make, and leaves nothing beside the source."""
+        source, alone = self.folder / "t.b2d", self.folder / "alone"
+        alone.mkdir(exist_ok=True)
+        packed = alone / "t.b2z"
+        subprocess.run([CLI, "pack", source, packed, "-f"], check=True)
+        (alone / "a.b2nd").write_bytes(self.small.read_bytes())
+        for path, like in ((alone / "a.b2nd", self.array), (source, self.tree),
+                           (packed, self.tree), (self.array, self.array)):
+            server = self.serve()
+            before = sorted(p.name for p in path.parent.iterdir())
+            self.goes(server, path, server.url("/it.zarr"), "--zarr")
+            self.assertEqual(server.objects, {"/it.zarr" + n.replace(" ", "%20"): b
+                                              for n, b in files(like).items()})
+            self.assertEqual(sorted(p.name for p in path.parent.iterdir()), before)
+        server = self.serve()
+        self.goes(server, f"{source}::/x", server.url("/x.zarr"), "--zarr")
+        self.assertEqual({n[len("/x.zarr"):]: b for n, b in server.objects.items()},
+                         files(self.tree / "x"))
+        server.script = lambda request: Reply(status=403) if request.method == "PUT" else None
+        before = sorted(p.name for p in alone.iterdir())
+        self.refused("403", server, packed, server.url("/y.zarr"), "--zarr")
+        self.assertEqual(sorted(p.name for p in alone.iterdir()), before)
+
     def test_s3(self):
         server = self.serve()
         self.goes(server, self.tree, "s3://bucket/t.zarr", AWS_ACCESS_KEY_ID=ACCESS,
@@ -138,7 +162,7 @@ class Zarr(Case):
         for words in (["--if-match", '"x"'], ["--read-url", server.url("/b")]):
             done = self.publish(server, self.array, server.url("/a.zarr"), *words)
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("has several objects", done.stderr)
+            self.assertIn("are for one object", done.stderr)
         self.assertEqual(server.requests, [])
 
 

@@ -87,6 +87,7 @@ static const entry publish_entries[] = {
     AT("resume", BYTES, resume),
     AT("abandon", INT, abandon),
     AT("read_url", TEXT, read_url),
+    AT("zarr", INT, zarr),
     {NULL, INT, 0},
 };
 #undef STRUCT
