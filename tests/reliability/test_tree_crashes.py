@@ -1,7 +1,7 @@
 """Crashes, kills and I/O errors while trees are committed to and packed, tested from outside
 the process: for our readers and writers all arrays are in the state of the last acknowledged
-commit, or all in that of the next one, and C-Blosc2 can read each array. An archive is the old
-one or the new one.
+commit, or all in that of the next one, and C-Blosc2 can read each array. An archive, a Zarr array
+and a hierarchy of Zarr groups are the old one or the new one.
 
 usage: test_tree_crashes.py [--long] [SEED]      --long, or CATERVA_TEST_LONG=1: every crash
 point of longer workloads"""
@@ -83,21 +83,22 @@ def sweep():
     print(f"{runs} runs with a failing operation, all good")
 
 
-def packs():
-    """An archive that is created again and again, with a crash at every operation."""
+def packs(work, check):
+    """An archive, or Zarr groups and arrays, created again and again, with a crash at every
+    operation."""
     packed = ["--shim", crashes.SHIM, "--ext", ".b2d", "--atomic", "512", "--gate",
               "--init", f"{TOOL} init mixed {{file}}",
-              "--work", f"{TOOL} pack mixed {{file}} {6 if IS_LONG else 3}",
-              "--check", f"{TOOL} packed mixed {{file}} {{ack}}",
+              "--work", f"{TOOL} {work} mixed {{file}} {6 if IS_LONG else 3}",
+              "--check", f"{TOOL} {check} mixed {{file}} {{ack}}",
               "--check", f"{TOOL} check mixed {{file}} {{ack}}"]
     images = [] if IS_LONG else ["--images", "60"]
     out = run_tool("crashreplay.py", *packed, *images, "--samples", "3", "--seed", str(SEED),
                    "--json")
-    print(f"packs: {dict(count(out))}")
+    print(f"{work}: {dict(count(out))}")
     out = run_tool("faultsweep.py", *packed, "--kill", *([] if IS_LONG else ["--every", "3"]))
     out += run_tool("faultsweep.py", *packed, "--ops", "WSRO", "--short", "0", "--every",
                     "1" if IS_LONG else "7", "--errno", "ENOSPC", "--may-succeed")
-    print(f"packs: {count_good(out)} kills and faults")
+    print(f"{work}: {count_good(out)} kills and faults")
 
 
 def main():
@@ -110,7 +111,8 @@ def main():
         every_kill()
         losses_are_seen()
         sweep()
-        packs()
+        packs("pack", "packed")
+        packs("zarr", "zarred")
     except Failed as failure:
         print(failure)
         return 1

@@ -11,6 +11,8 @@
  *   tool_trees b2nd KIND PATH ACK     with C-Blosc2: each array is in one of both states
  *   tool_trees pack KIND PATH N       N commits, each packed to "t.b2z" next to PATH
  *   tool_trees packed KIND PATH ACK   the archive is that of ACK or the next
+ *   tool_trees zarr KIND PATH N       the same with Zarr groups, and the first array as a Zarr array
+ *   tool_trees zarred KIND PATH ACK   each of them is that of ACK or the next, and sound
  *
  * Statuses: tools/reliability/README.md. If work fails without a fault, the status is 9. */
 #include "check.h"
@@ -19,6 +21,7 @@
 #include <b2nd.h>
 #include <blosc2.h>
 #include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #undef print_error
 
 #include <stdbool.h>
@@ -227,18 +230,36 @@ static int init(const workload *kind, const char *path)
 
 /* ---- Archives ------------------------------------------------------------- */
 
-static const char *archive_of(const char *path)
+/* What a tree is packed into: "t.b2z", "t.zarr", or "t.a.zarr" from one array. */
+static const char *archive_of(const char *path, const char *suffix)
 {
     static char archive[4096];
-    snprintf(archive, sizeof archive, "%s.b2z", path);
+    snprintf(archive, sizeof archive, "%s%s", path, suffix);
     return archive;
 }
 
-static int pack(const workload *kind, const char *path, int n)
+static caterva_status copy_first(session *s)
+{
+    caterva_array *array;
+    caterva_copy_options o = CATERVA_COPY_INIT;
+    caterva_create_options create = CATERVA_CREATE_INIT;
+    create.overwrite = 1;
+    create.threads = 1;
+    o.create = &create;
+    o.zarr = 1;
+    caterva_status status = caterva_tree_open_array(s->tree, keys[0], NULL, &array, &s->err);
+    if (status != CATERVA_OK) return status;
+    status = caterva_copy(array, archive_of(s->path, ".a.zarr"), &o, NULL, &s->err);
+    caterva_discard(array);
+    return status;
+}
+
+static int pack(const workload *kind, const char *path, int n, bool zarr)
 {
     session s = {.kind = kind, .path = path};
     caterva_tree_pack_options o = CATERVA_TREE_PACK_INIT;
     o.overwrite = 1;
+    o.zarr = zarr;
     caterva_status status = open_session(&s);
     for (int k = 1; k <= n && status == CATERVA_OK; k++) {
         status = change(&s, k);
@@ -249,7 +270,9 @@ static int pack(const workload *kind, const char *path, int n)
             s.arrays[i] = NULL;
         }
         if (status == CATERVA_OK)
-            status = caterva_tree_pack(s.tree, archive_of(path), &o, &s.err);
+            status = caterva_tree_pack(s.tree, archive_of(path, zarr ? ".zarr" : ".b2z"), &o,
+                                       &s.err);
+        if (status == CATERVA_OK && zarr) status = copy_first(&s);
         if (status != CATERVA_OK) break;
         acknowledge(k);
         status = caterva_tree_close(s.tree, &s.err);
@@ -451,9 +474,34 @@ static int check_b2nd(const workload *kind, const char *path, int ack)
 
 static int check_packed(const workload *kind, const char *path, int ack)
 {
-    const char *archive = archive_of(path);
+    const char *archive = archive_of(path, ".b2z");
     if (ack == 0 && access(archive, F_OK) != 0) return GOOD;
     return check(kind, archive, ack);
+}
+
+static int check_first(const workload *kind, const char *path, int ack)
+{
+    finding f;
+    caterva_error err;
+    caterva_array *array;
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    if (caterva_open(path, NULL, &array, &err) != CATERVA_OK)
+        return fail(path, &err, NO_OPEN);
+    caterva_status status = caterva_verify(array, NULL, &result, &err);
+    int verdict = status != CATERVA_OK ? fail("verify", &err, NO_READ)
+                  : result.damages > 0 ? NO_READ
+                                       : read_array(kind, array, 0, ack, &f);
+    caterva_discard(array);
+    return verdict == GOOD ? judge(&f, 1) : verdict;
+}
+
+static int check_zarred(const workload *kind, const char *path, int ack)
+{
+    const char *zarr = archive_of(path, ".zarr");
+    int verdict = ack == 0 && access(zarr, F_OK) != 0 ? GOOD : check(kind, zarr, ack);
+    if (verdict != GOOD) return verdict;
+    zarr = archive_of(path, ".a.zarr");
+    return ack == 0 && access(zarr, F_OK) != 0 ? GOOD : check_first(kind, zarr, ack);
 }
 
 int main(int argc, char **argv)
@@ -469,7 +517,9 @@ int main(int argc, char **argv)
     int n = atoi(argv[4]);
     if (strcmp(command, "work") == 0) return work(kind, path, n, false);
     if (strcmp(command, "sessions") == 0) return work(kind, path, n, true);
-    if (strcmp(command, "pack") == 0) return pack(kind, path, n);
+    if (strcmp(command, "pack") == 0) return pack(kind, path, n, false);
+    if (strcmp(command, "zarr") == 0) return pack(kind, path, n, true);
+    if (strcmp(command, "zarred") == 0) return check_zarred(kind, path, n);
     if (strcmp(command, "check") == 0) return check(kind, path, n);
     if (strcmp(command, "write") == 0) return check_writing(kind, path, n);
     if (strcmp(command, "b2nd") == 0) return check_b2nd(kind, path, n);
