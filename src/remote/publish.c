@@ -794,9 +794,9 @@ static cv_status find_nodes(zarr_upload *z, const char *root, cv_error *err)
     cv_dir dir;
     cv_buffer paths = {0};
     int error = cv_open_dir(cv_dir_here, root, 0, &dir);
-    if (!error) error = cv_zarr_list(dir, &paths);
+    if (error) return cv_fail_open(err, error, root);
+    cv_status status = cv_zarr_list(dir, &paths, err);
     cv_dir_close(&dir);
-    cv_status status = error ? cv_fail_sys(err, error, "cannot list %s", root) : CV_OK;
     for (size_t at = 0; status == CV_OK && at < paths.size;) {
         const char *name = (const char *)paths.data + at;
         status = add_node(z, root, name, err);

@@ -325,8 +325,10 @@ static cv_status check_target(const cv_place *place, target_kind *kind, cv_error
     *kind = info.kind == CV_KIND_DIRECTORY ? TARGET_DIRECTORY
             : info.kind == CV_KIND_LINK    ? TARGET_LINK
                                            : TARGET_FILE;
-    if (*kind == TARGET_DIRECTORY && !cv_sframe_is_array_at(place->dir, place->name) &&
-        !cv_zarr_is_own_at(place->dir, place->name))
+    bool is_array =
+        *kind != TARGET_DIRECTORY || cv_sframe_is_array_at(place->dir, place->name);
+    if (!is_array) CV_TRY(cv_zarr_check_own(place->dir, place->name, &is_array, err));
+    if (!is_array)
         return refuse_target(place, "is a directory that is not an array: not replaced", err);
     if (*kind == TARGET_FILE && info.kind != CV_KIND_FILE)
         return refuse_target(place, "is not a regular file: not replaced", err);

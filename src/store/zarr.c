@@ -88,42 +88,46 @@ static const char *name_at(const cv_buffer *paths, size_t at)
     return *path ? path : ".";
 }
 
-/* Appends the directories in the one at `at`. `path`: memory that is kept. */
-static int list_one(cv_dir root, cv_buffer *paths, size_t at, cv_buffer *path)
+/* Appends the directory `name` of the one at `at`, if it is one. `path`: memory that is kept. */
+static cv_status list_name(cv_dir root, cv_buffer *paths, size_t at, const char *name,
+                           cv_buffer *path, cv_error *err)
 {
-    cv_listing listing;
     cv_file_info info;
-    const char *name;
-    int error, last = 0;
-    error = cv_listing_open_at(root, name_at(paths, at), &listing);
-    if (error) return error;
-    while (!error && (name = cv_listing_next(&listing, &last))) {
-        const char *parent = (const char *)paths->data + at;
-        size_t size = strlen(parent), room = size + strlen(name) + 2;
-        if (cv_buffer_resize(path, room, NULL) != CV_OK) error = ENOMEM;
-        if (error) break;
-        (void)snprintf((char *)path->data, room, "%s%s%s", parent, size ? "/" : "", name);
-        bool is_directory =
-            cv_dir_get_link_info(root, (const char *)path->data, &info) == 0 &&
-            info.kind == CV_KIND_DIRECTORY;
-        if (is_directory && cv_buffer_append(paths, path->data, room - !size, NULL) != CV_OK)
-            error = ENOMEM;
-    }
-    cv_listing_close(&listing);
-    return error ? error : last;
+    const char *parent = (const char *)paths->data + at;
+    size_t size = strlen(parent), room = size + strlen(name) + 2;
+    CV_TRY(cv_buffer_resize(path, room, err));
+    (void)snprintf((char *)path->data, room, "%s%s%s", parent, size ? "/" : "", name);
+    bool is_directory = cv_dir_get_link_info(root, (const char *)path->data, &info) == 0 &&
+                        info.kind == CV_KIND_DIRECTORY;
+    return is_directory ? cv_buffer_append(paths, path->data, room - !size, err) : CV_OK;
 }
 
-int cv_zarr_list(cv_dir root, cv_buffer *paths)
+static cv_status list_one(cv_dir root, cv_buffer *paths, size_t at, cv_buffer *path,
+                          cv_error *err)
+{
+    cv_listing listing;
+    const char *name;
+    cv_status status = CV_OK;
+    int error = cv_listing_open_at(root, name_at(paths, at), &listing);
+    if (error) return cv_fail_sys(err, error, "cannot list %.200s", name_at(paths, at));
+    while (status == CV_OK && (name = cv_listing_next(&listing, &error)))
+        status = list_name(root, paths, at, name, path, err);
+    cv_listing_close(&listing);
+    if (status != CV_OK || !error) return status;
+    return cv_fail_sys(err, error, "cannot list %.200s", name_at(paths, at));
+}
+
+cv_status cv_zarr_list(cv_dir root, cv_buffer *paths, cv_error *err)
 {
     cv_buffer path = {0};
     size_t at = paths->size;
-    int error = cv_buffer_append(paths, "", 1, NULL) == CV_OK ? 0 : ENOMEM;
-    while (!error && at < paths->size) {
-        error = list_one(root, paths, at, &path);
+    cv_status status = cv_buffer_append(paths, "", 1, err);
+    while (status == CV_OK && at < paths->size) {
+        status = list_one(root, paths, at, &path, err);
         at += strlen((const char *)paths->data + at) + 1;
     }
     cv_buffer_free(&path);
-    return error;
+    return status;
 }
 
 /* Whether a file that is not metadata belongs to an array: a shard, or the lock of its writers. */
@@ -162,18 +166,20 @@ static bool is_own(cv_dir root, const char *path)
     return own && !error;
 }
 
-bool cv_zarr_is_own_at(cv_dir dir, const char *name)
+cv_status cv_zarr_check_own(cv_dir dir, const char *name, bool *own, cv_error *err)
 {
     cv_dir root;
     cv_zarr_name shard;
     cv_buffer paths = {0};
-    if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &root)) return false;
-    bool own = look_in(root, &shard) != CV_ZARR_NONE && cv_zarr_list(root, &paths) == 0;
-    for (size_t at = 0; own && at < paths.size; at += strlen((char *)paths.data + at) + 1)
-        own = is_own(root, name_at(&paths, at));
+    *own = false;
+    if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &root)) return CV_OK;
+    *own = look_in(root, &shard) != CV_ZARR_NONE;
+    cv_status status = *own ? cv_zarr_list(root, &paths, err) : CV_OK;
+    for (size_t at = 0; *own && at < paths.size; at += strlen((char *)paths.data + at) + 1)
+        *own = is_own(root, name_at(&paths, at));
     cv_buffer_free(&paths);
     cv_dir_close(&root);
-    return own;
+    return status;
 }
 
 static void remove_in(cv_dir root, const char *path)
@@ -187,12 +193,23 @@ static void remove_in(cv_dir root, const char *path)
     (void)cv_dir_remove_directory(root, path);
 }
 
+/* Needs no memory. */
+static void remove_array(cv_dir root)
+{
+    for (int ndim = CATERVA_MAX_DIMS; ndim >= 0; ndim--) {
+        cv_zarr_name path = cv_zarr_name_of(ndim);
+        if (cv_dir_remove(root, path.text)) (void)cv_dir_remove_directory(root, path.text);
+    }
+    remove_in(root, ".");
+}
+
 void cv_zarr_remove_at(cv_dir dir, const char *name)
 {
     cv_dir root;
     cv_buffer paths = {0};
     if (cv_open_dir(dir, name, CV_OPEN_NO_LINK, &root)) return;
-    (void)cv_zarr_list(root, &paths);
+    remove_array(root);
+    if (cv_dir_remove_directory(dir, name)) (void)cv_zarr_list(root, &paths, NULL);
     for (size_t end = paths.size; end > 0;) { /* children first */
         size_t at = end - 1;
         while (at > 0 && paths.data[at - 1]) at--;

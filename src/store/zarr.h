@@ -31,11 +31,11 @@ typedef enum cv_zarr_node {
 cv_zarr_node cv_zarr_look(cv_dir dir, const char *name, cv_zarr_name *shard);
 
 /* Appends the paths of `root` ("") and of all directories below it, each with its NUL and after its
- * parent. Follows no links. Returns 0 or an errno number. */
-int cv_zarr_list(cv_dir root, cv_buffer *paths);
+ * parent. Follows no links. */
+cv_status cv_zarr_list(cv_dir root, cv_buffer *paths, cv_error *err);
 
-/* Whether it is an array or group, and contains only what cv_zarr_remove_at removes. */
-bool cv_zarr_is_own_at(cv_dir dir, const char *name);
+/* Sets *own to whether it is an array or group that contains only what cv_zarr_remove_at removes. */
+cv_status cv_zarr_check_own(cv_dir dir, const char *name, bool *own, cv_error *err);
 
 /* Removes all metadata and shards in the directory, and the directories that are empty then. Ignores
  * errors. */

@@ -925,12 +925,14 @@ static cv_status find_committed(const cv_tree *tree, const char *key, cv_leaf *o
     return status;
 }
 
-static const cv_member *find_member(const cv_contents *contents, const char *key)
+/* Sets *out to the member of the key, or to NULL. */
+static cv_status find_member(const cv_contents *contents, const char *key,
+                             const cv_member **out, cv_error *err)
 {
     char *path;
     const cv_member *found = NULL;
     for (int i = 0; i < CV_TREE_SUFFIXES && !found; i++) {
-        if (file_of(key, cv_tree_suffixes[i], &path, NULL) != CV_OK) return NULL;
+        CV_TRY(file_of(key, cv_tree_suffixes[i], &path, err));
         found = cv_members_find(&contents->members, path);
         cv_free(path);
     }
@@ -940,7 +942,8 @@ static const cv_member *find_member(const cv_contents *contents, const char *key
         if (is_path_of(other->path, key) && strcmp(other->path, CV_TREE_EMBED) != 0)
             found = other;
     }
-    return found;
+    *out = found;
+    return CV_OK;
 }
 
 bool cv_contents_has_group(const cv_contents *c, const char *key)
@@ -976,8 +979,9 @@ static cv_status refuse(const cv_tree *tree, const cv_contents *c, const char *k
 static cv_status find_stored(const cv_contents *c, const char *key, cv_leaf *out,
                              cv_error *err)
 {
-    const cv_member *member = find_member(c, key);
+    const cv_member *member;
     *out = (cv_leaf){.is_embedded = false};
+    CV_TRY(find_member(c, key, &member, err));
     if (member) {
         char *path = cv_strdup(member->path);
         if (!path) return cv_fail_memory(err, strlen(member->path), "a path");

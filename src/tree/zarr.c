@@ -38,8 +38,10 @@ static cv_status add_node(cv_dir dir, const char *shown, const char *path, cv_me
                        "%.80s in %.120s is a Zarr array whose chunks are not one frame of "
                        "Blosc2",
                        path, shown);
-    if (node == CV_ZARR_NONE || (!is_root && cv_tree_check_path(path, strlen(path), NULL)))
-        return CV_OK;
+    if (node == CV_ZARR_NONE) return CV_OK;
+    cv_status named = is_root ? CV_OK : cv_tree_check_path(path, strlen(path), NULL);
+    if (named == CATERVA_ENOMEM) return cv_fail_memory(err, strlen(path), "a path");
+    if (named != CV_OK) return CV_OK; /* a name that no member of a tree has */
     if (node == CV_ZARR_ARRAY)
         return add(dir, path, shard.text, CV_TREE_ARRAY_SUFFIX, out, err);
     return add(dir, path, CV_ZARR_META, CV_TREE_ATTRIBUTES ".b2f", out, err);
@@ -48,8 +50,7 @@ static cv_status add_node(cv_dir dir, const char *shown, const char *path, cv_me
 cv_status cv_zarr_members(cv_dir dir, const char *shown, cv_members *out, cv_error *err)
 {
     cv_buffer paths = {0};
-    int error = cv_zarr_list(dir, &paths);
-    cv_status status = error ? cv_fail_sys(err, error, "cannot list %s", shown) : CV_OK;
+    cv_status status = cv_zarr_list(dir, &paths, err);
     for (size_t at = 0; status == CV_OK && at < paths.size;) {
         const char *path = (const char *)paths.data + at;
         status = add_node(dir, shown, path, out, err);

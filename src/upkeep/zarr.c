@@ -466,9 +466,10 @@ cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
     cv_zarr_name shard;
     *is_zarr = false;
     if (!url || cv_is_url(url) || cv_array_is_leaf_url(url)) return CV_OK; /* opening fails */
-    char *path = cv_os_real_path(url);
-    cv_zarr_node node = path ? cv_zarr_look(cv_dir_here, path, &shard) : CV_ZARR_NONE;
-    cv_free(path);
+    cv_dir dir;
+    if (cv_open_dir(cv_dir_here, url, 0, &dir)) return CV_OK;
+    cv_zarr_node node = cv_zarr_look(dir, ".", &shard);
+    cv_dir_close(&dir);
     *is_zarr = node == CV_ZARR_ARRAY || node == CV_ZARR_GROUP;
     if (!*is_zarr) return CV_OK;
     CV_TRY(cv_place_open(url, true, &place, err));

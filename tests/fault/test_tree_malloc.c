@@ -6,6 +6,7 @@
 #include "scratch.h"
 
 #include <caterva_tree.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -208,11 +209,77 @@ static void sweep_reads(void)
     printf("%ld reads without memory\n", n);
 }
 
+/* ---- Zarr groups ------------------------------------------------------------------------ */
+
+static caterva_status pack_for_zarr(const char *to)
+{
+    caterva_tree *tree;
+    caterva_tree_pack_options o = CATERVA_TREE_PACK_INIT;
+    o.zarr = o.overwrite = 1;
+    o.durability = CATERVA_DURABILITY_NONE;
+    TRY(caterva_tree_open(path, NULL, &tree, &err));
+    caterva_status status = caterva_tree_pack(tree, to, &o, &err);
+    caterva_tree_close(tree, NULL);
+    return status;
+}
+
+static caterva_status read_zarr(const char *from, int *state)
+{
+    caterva_tree *tree;
+    TRY(caterva_tree_open(from, NULL, &tree, &err));
+    caterva_status status = look(tree, state);
+    caterva_tree_close(tree, NULL);
+    return status;
+}
+
+/* Number of names in the scratch directory. */
+static int count_names(void)
+{
+    char folder[SCRATCH_PATH];
+    int n = 0;
+    DIR *dir = opendir(scratch_path(folder, "."));
+    CHECK(dir != NULL, "cannot list %s", folder);
+    while (readdir(dir)) n++;
+    closedir(dir);
+    return n;
+}
+
+/* Each run replaces what the run before made. */
+static void sweep_zarr(void)
+{
+    char zarr[SCRATCH_PATH];
+    bool failed = true;
+    long n = 0;
+    int state = 0, made = 0, before = 0;
+    scratch_path(zarr, "t.zarr");
+    CHECK_OK(pack_for_zarr(zarr), err);
+    for (; failed; n++) {
+        before = count_names();
+        heap_arm(n);
+        caterva_status status = pack_for_zarr(zarr);
+        bool is_packed = status == CATERVA_OK;
+        if (is_packed) status = read_zarr(zarr, &state);
+        failed = heap_disarm();
+        made += is_packed;
+        CHECK(heap_live() == 0, "allocation %ld fails: %d are not released", n, heap_live());
+        CHECK(status == CATERVA_ENOMEM || (status == CATERVA_OK && state == 2),
+              "allocation %ld fails: %s, state %d: %s", n, caterva_status_name(status), state,
+              err.message);
+        /* one may be left that was replaced: without memory it is not removed */
+        CHECK(count_names() <= before + is_packed, "allocation %ld fails: files are left", n);
+        CHECK_OK(read_zarr(zarr, &state), err);
+        CHECK(state == 2, "allocation %ld fails: state %d", n, state);
+    }
+    printf("%ld packs for Zarr without memory, %d were made\n", n, made);
+    CHECK(made > 10 && n - made > 100, "nothing was tried");
+}
+
 int main(void)
 {
     heap_install();
     scratch_path(path, "t.b2d");
     sweep_commits();
     sweep_reads();
+    sweep_zarr();
     return 0;
 }
