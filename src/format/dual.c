@@ -525,6 +525,18 @@ cv_dual_block cv_dual_look(const uint8_t *chunk, const cv_chunk_header *h,
     return (cv_dual_block){CV_DUAL_BUFFER, (uint32_t)size};
 }
 
+bool cv_dual_is_head(const uint8_t *bytes, const cv_chunk_header *h, int64_t most,
+                     uint32_t *size)
+{
+    enum { AT_SIZE = 12 };
+    uint8_t expected[CV_DUAL_HEAD];
+    *size = cv_load_le32(bytes + AT_SIZE);
+    head full = {flags_of(h), h->type_size, h->block_size, *size};
+    write_head(&full, expected);
+    return *size > CV_DUAL_HEAD && *size - CV_DUAL_HEAD <= most &&
+           memcmp(bytes, expected, sizeof expected) == 0;
+}
+
 /* Items that are too long for the type size are stored one after another. */
 static void put_items(sink *s, const uint8_t *item, int64_t item_size, int64_t block_bytes)
 {

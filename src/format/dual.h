@@ -63,6 +63,12 @@ typedef struct cv_dual_block {
 cv_dual_block cv_dual_look(const uint8_t *chunk, const cv_chunk_header *header,
                            const cv_block_range *range, int64_t item_size, uint8_t *item);
 
+/* Whether the CV_DUAL_HEAD bytes before the streams of a block, which take at most `most` bytes, are
+ * those that cv_dual_write puts before them. Sets *size to that of the buffer. For chunks that were
+ * just written: does not look at the streams. */
+bool cv_dual_is_head(const uint8_t *bytes, const cv_chunk_header *header, int64_t most,
+                     uint32_t *size);
+
 /* Appends a Blosc 1 buffer that decodes to a block of equal items. `codec` is that of a chunk
  * header. */
 cv_status cv_dual_write_item(int codec, const uint8_t *item, int64_t item_size,

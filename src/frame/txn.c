@@ -599,29 +599,37 @@ static bool share(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
 
 void cv_txn_set_dual(cv_txn *txn) { txn->is_dual = true; }
 
-/* Rewrites the chunk, and makes a new table. */
+/* Rewrites the chunk into `dual`, and makes a new table. */
 static cv_status put_dual(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size_t size,
-                          cv_error *err)
+                          cv_buffer *dual, cv_error *err)
 {
     const cv_grid *grid = &txn->state->grid;
     cv_chunk_expect expect = expect_of(grid, size);
     cv_chunk_header header;
-    cv_buffer dual = {0};
     parts memory;
     uint32_t name = 0;
     CV_TRY(cv_chunk_header_parse(bytes, &expect, &header, err));
     CV_TRY(new_parts(grid->n_blocks, &memory, err));
     bool listed = cv_block_starts_size(&header) > 0;
     cv_status status = CV_OK;
+    dual->size = 0;
     if (listed)
         status = cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, grid->n_blocks,
                                        &expect, memory.ranges, err);
     if (status == CV_OK)
-        status = cv_dual_write(bytes, &header, memory.ranges, grid->n_blocks, &dual, err);
+        status = cv_dual_write(bytes, &header, memory.ranges, grid->n_blocks, dual, err);
     if (status == CV_OK)
-        status = cv_table_make(grid, dual.data, dual.size, &dual, &name, err);
-    if (status == CV_OK) status = put_bytes(txn, chunk, &dual, name, err);
+        status = cv_table_make(grid, dual->data, dual->size, dual, &name, err);
+    if (status == CV_OK) status = put_bytes(txn, chunk, dual, name, err);
     cv_free(memory.ranges);
+    return status;
+}
+
+static cv_status put_dual_alone(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size_t size,
+                                cv_error *err)
+{
+    cv_buffer dual = {0};
+    cv_status status = put_dual(txn, chunk, bytes, size, &dual, err);
     cv_buffer_free(&dual);
     return status;
 }
@@ -629,7 +637,10 @@ static cv_status put_dual(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,
                             cv_error *err)
 {
-    if (txn->is_dual) return put_dual(txn, chunk, stored->bytes, stored->size, err);
+    if (txn->is_dual && !stored->scratch)
+        return put_dual_alone(txn, chunk, stored->bytes, stored->size, err);
+    if (txn->is_dual)
+        return put_dual(txn, chunk, stored->bytes, stored->size, stored->scratch, err);
     cv_space_request r = {.size = stored->size + stored->table->size, .like = stored->pos};
     r.is_like = may_clone(txn, stored);
     cv_put put;
@@ -644,7 +655,7 @@ cv_status cv_txn_put(cv_txn *txn, int64_t chunk, cv_buffer *encoded, cv_error *e
 {
     size_t size = encoded->size;
     uint32_t name = 0;
-    if (txn->is_dual) return put_dual(txn, chunk, encoded->data, size, err);
+    if (txn->is_dual) return put_dual_alone(txn, chunk, encoded->data, size, err);
     CV_TRY(cv_table_make(&txn->state->grid, encoded->data, size, encoded, &name, err));
     cv_status status = put_bytes(txn, chunk, encoded, name, err);
     encoded->size = size;

@@ -105,6 +105,7 @@ typedef struct cv_stored_chunk {
     cv_store *from;   /* store that contains chunk and table; NULL: they are only copied */
     cv_object object; /* a chunk object with only these may be shared */
     uint64_t pos;     /* in the frame object, where unchanging bytes may be cloned */
+    cv_buffer *scratch; /* memory for a chunk that is rewritten, or NULL */
 } cv_stored_chunk;
 
 cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *stored,

@@ -376,6 +376,7 @@ static cv_status add_shard(const cv_zarr_place *z, caterva_array *array, bool du
     collecting c = {&t, {0}};
     cv_shard shard = shard_of(array, array->snapshot);
     shard.watch = watch;
+    shard.is_new = true;
     shard.take = collect;
     shard.context = &c;
     cv_status status =
@@ -415,6 +416,7 @@ static cv_status finish(const cv_zarr_place *z, bool durable, cv_watch *watch, c
     caterva_array *array;
     caterva_open_options options = CATERVA_OPEN_INIT;
     options.cache_bytes = CATERVA_NONE;
+    options.keep_bytes = CATERVA_NONE;
     CV_TRY(caterva_open(z->path, &options, &array, err));
     int ndim = array->snapshot->grid.ndim;
     cv_status status = add_shard(z, array, durable, watch, err);

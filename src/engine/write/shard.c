@@ -120,10 +120,35 @@ static cv_status put_block(making *m, const cv_chunk_ref *ref, const cv_layout *
                    (long long)block, (long long)ref->chunk, (unsigned long long)ref->pos);
 }
 
+/* Reads the bytes before the streams of all blocks, which are far fewer than the chunk. *all: each
+ * block has its buffer in the chunk, and its entry is set. */
+static cv_status put_heads(making *m, const cv_chunk_ref *ref, const cv_layout *layout,
+                           bool *all, cv_error *err)
+{
+    uint8_t head[CV_DUAL_HEAD];
+    const cv_block_range *range = layout->blocks;
+    *all = m->shard->is_new && range && !layout->header.memcpyed &&
+           cv_dual_fits(&layout->header);
+    for (int64_t i = 0; i < m->grid->n_blocks && *all; i++, range++) {
+        uint32_t size;
+        *all = range->start >= CV_CHUNK_HEADER_SIZE + CV_DUAL_HEAD;
+        if (!*all) break;
+        uint64_t pos = ref->pos + (uint64_t)range->start - CV_DUAL_HEAD;
+        CV_TRY(cv_store_read(m->shard->frame->store, CV_FRAME_OBJECT, pos, head, sizeof head,
+                             err));
+        *all = cv_dual_is_head(head, &layout->header, range->end - range->start, &size);
+        if (*all) set_entry(m, ref->chunk, i, pos, size);
+    }
+    return CV_OK;
+}
+
 static cv_status put_blocks(making *m, const cv_chunk_ref *ref, const cv_layout *layout,
                             cv_error *err)
 {
+    bool all;
     const uint8_t *bytes;
+    CV_TRY(put_heads(m, ref, layout, &all, err));
+    if (all) return CV_OK;
     CV_TRY(cv_fetch_chunk(m->shard->frame, layout, &m->packed, &bytes, err));
     for (int64_t i = 0; i < m->grid->n_blocks; i++)
         CV_TRY(put_block(m, ref, layout, bytes, i, err));

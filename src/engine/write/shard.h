@@ -17,6 +17,7 @@ typedef struct cv_shard {
     cv_snapshot *snapshot;
     const uint8_t *fill; /* one item, NULL for zeros */
     cv_watch *watch;     /* may stop it; or NULL */
+    bool is_new;         /* just written by cv_txn_set_dual: streams are not examined */
     /* Takes all bytes behind the frame, piece by piece. */
     cv_status (*take)(void *context, const uint8_t *bytes, size_t size, cv_error *err);
     void *context;

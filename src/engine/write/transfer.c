@@ -97,11 +97,13 @@ static bool may_share(const cv_source *source, const cv_layout *layout,
 
 static cv_status put_stored(const cv_source *source, const cv_layout *layout,
                             const cv_chunk_ref *ref, const uint8_t *bytes, cv_txn *to,
-                            int64_t number, cv_error *err)
+                            int64_t number, cv_worker *worker, cv_error *err)
 {
     cv_buffer table = {0};
-    cv_stored_chunk stored = {
-        .bytes = bytes, .size = (size_t)layout->header.cbytes, .table = &table};
+    cv_stored_chunk stored = {.bytes = bytes,
+                              .size = (size_t)layout->header.cbytes,
+                              .table = &table,
+                              .scratch = &worker->encoded};
     bool is_framed = ref->object == CV_FRAME_OBJECT;
     if (is_framed ? source->is_durable : may_share(source, layout, ref)) {
         stored.from = source->frame->store;
@@ -130,7 +132,8 @@ static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, c
             status = cv_fetch_chunk(source->frame, layout, &worker->packed, &bytes, err);
         if (status == CV_OK && source->checks)
             status = cv_layout_check_chunk(layout, ref, bytes, err);
-        if (status == CV_OK) status = put_stored(source, layout, ref, bytes, to, number, err);
+        if (status == CV_OK)
+            status = put_stored(source, layout, ref, bytes, to, number, worker, err);
     }
     cv_layout_release(layout);
     return status;
