@@ -65,6 +65,22 @@ def test_a_tree_is_published(server: Any) -> None:
     assert caterva.open(server.url("/t.b2z"))["x"][:].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_a_copy_for_zarr_is_published(server: Any) -> None:
+    with caterva.open_tree("t.b2d", "w") as tree:
+        tree["x"] = np.arange(5)
+    before = sorted(Path().iterdir())
+    caterva.publish("t.b2d", server.url("/t.zarr"), zarr=True)
+    caterva.publish("a.b2nd", server.url("/a.zarr"), zarr=True)
+    assert sorted(Path().iterdir()) == before
+    expected = {"/t.zarr/zarr.json", "/t.zarr/x/zarr.json", "/t.zarr/x/c/0", "/a.zarr/zarr.json"}
+    assert expected < set(server.objects)
+    assert caterva.open(server.url("/t.zarr/x/c/0"))[:].tolist() == [0, 1, 2, 3, 4]
+    with caterva.open("a.b2nd") as a:
+        np.testing.assert_array_equal(caterva.load(server.url("/a.zarr")), a[:])
+    with pytest.raises(ValueError, match="for one object"):
+        caterva.publish("a.b2nd", server.url("/b.zarr"), zarr=True, if_match='"x"')
+
+
 def test_the_same_again_sends_nothing(server: Any) -> None:
     url = server.url("/new.b2nd")
     assert not caterva.publish("a.b2nd", url).was_there

@@ -126,9 +126,9 @@ def test_trees() -> None:
         caterva.open_tree("t.zarr", "r+")
 
 
-def random_dataset(rng: np.random.Generator) -> xr.Dataset:
+def random_dataset(rng: np.random.Generator, names: str = "abc") -> xr.Dataset:
     """A data set of up to five variables of several types, with coordinates and attributes."""
-    sizes = {name: int(rng.integers(1, 9)) for name in "abc"}
+    sizes = {name: int(rng.integers(1, 9)) for name in names}
     kinds = ["<f4", "<f8", "<i2", ">i4", "u1", "?", "<U3", "<M8[ns]", "<c16"]
 
     def variable() -> xr.Variable:
@@ -150,6 +150,34 @@ def random_dataset(rng: np.random.Generator) -> xr.Dataset:
         name = next(iter(ds.dims))
         ds = ds.assign_coords(other=(name, rng.random(ds.sizes[name]), {"of": "x"}))
     return ds
+
+
+def random_tree(rng: np.random.Generator) -> xr.DataTree:
+    """Up to four groups, each with dimensions of its own."""
+    groups = ["/", "/g", "/g/h", "/i"][: int(rng.integers(1, 5))]
+    dims = ["abc", "def", "ghi", "jkl"]
+    sets = [random_dataset(rng, names).drop_vars("other", errors="ignore") for names in dims]
+    return xr.DataTree.from_dict(dict(zip(groups, sets, strict=False)))
+
+
+def test_trees_are_the_same_in_zarr(pytestconfig: pytest.Config) -> None:
+    pytest.importorskip("zarr")
+    seed = int.from_bytes(os.urandom(4), "little")
+    print("seed", seed)
+    for number in range(200 if pytestconfig.getoption("--long") else 10):
+        dt = random_tree(np.random.default_rng([seed, number]))
+        dt.to_caterva("t.b2d", mode="w")
+        with caterva.open_tree("t.b2d") as tree:
+            tree.pack("t.zarr", zarr=True, overwrite=True)
+        given = xr.open_datatree("t.b2d", engine="caterva").load()
+        ours = xr.open_datatree("t.zarr", engine="caterva").load()
+        theirs = xr.open_datatree("t.zarr", engine="zarr", chunks=None).load()
+        xr.testing.assert_identical(given, ours)
+        xr.testing.assert_identical(ours, theirs)
+        for group in ours.groups:
+            one = xr.open_zarr("t.zarr", group=group, chunks=None).load()
+            xr.testing.assert_identical(one, xr.open_dataset("t.zarr", engine="caterva",
+                                                             group=group).load())
 
 
 def test_data_sets_are_the_same_in_zarr(pytestconfig: pytest.Config) -> None:
