@@ -107,12 +107,20 @@ def place_of_tree(path: Path) -> str:
     return url if is_remote(url) else whole(url)
 
 
+def _is_zarr_group(place: str) -> bool:
+    """Whether the metadata are those of a group, as `Tree.pack` writes them."""
+    with open(os.path.join(place, "zarr.json"), "rb") as file:
+        return b'"node_type":"group"' in b"".join(file.read(4096).split())
+
+
 def is_tree(place: str) -> bool:
     """Whether a tree, not an array, is at a path; decided by the name for a URL."""
     if is_remote(place):
         return place.partition("?")[0].endswith(".b2z")
     if os.path.isdir(place):
         inside = set(os.listdir(place))
+        if "zarr.json" in inside:
+            return _is_zarr_group(place)
         return "chunks.b2frame" not in inside and (
             "embed.b2e" in inside or place.endswith(".b2d")
         )

@@ -72,7 +72,12 @@ def test_a_copy_for_zarr_is_published(server: Any) -> None:
     caterva.publish("t.b2d", server.url("/t.zarr"), zarr=True)
     caterva.publish("a.b2nd", server.url("/a.zarr"), zarr=True)
     assert sorted(Path().iterdir()) == before
-    expected = {"/t.zarr/zarr.json", "/t.zarr/x/zarr.json", "/t.zarr/x/c/0", "/a.zarr/zarr.json"}
+    expected = {
+        "/t.zarr/zarr.json",
+        "/t.zarr/x/zarr.json",
+        "/t.zarr/x/c/0",
+        "/a.zarr/zarr.json",
+    }
     assert expected < set(server.objects)
     assert caterva.open(server.url("/t.zarr/x/c/0"))[:].tolist() == [0, 1, 2, 3, 4]
     with caterva.open("a.b2nd") as a:

@@ -116,6 +116,9 @@ def test_trees() -> None:
     assert sorted(members) == ["g", "g/y", "x"]
     assert members["g"] == metadata("t.zarr/g")
     assert members["g"]["attributes"] == {"title": "a group"}
+    for opened in (caterva.open("t.zarr"), caterva.open("t.zarr::/g")):
+        assert isinstance(opened, caterva.Group)
+        opened.tree.close() if not isinstance(opened, caterva.Tree) else opened.close()
     with caterva.open_tree("t.zarr") as tree:
         assert sorted(tree) == ["g", "x"]
         assert dict(tree["g"].attrs) == {"title": "a group"}
@@ -135,7 +138,9 @@ def random_dataset(rng: np.random.Generator, names: str = "abc") -> xr.Dataset:
         dims = tuple(rng.permutation(list(sizes))[: int(rng.integers(0, 4))])
         kind = np.dtype(kinds[int(rng.integers(len(kinds)))])
         items = rng.integers(0, 100, tuple(sizes[d] for d in dims)).astype(kind)
-        v = xr.Variable(dims, items, {"unit": "m", "range": [1, 2.5], "n": int(rng.integers(9))})
+        v = xr.Variable(
+            dims, items, {"unit": "m", "range": [1, 2.5], "n": int(rng.integers(9))}
+        )
         if kind.kind == "f" and rng.random() < 0.5:
             v.encoding["_FillValue"] = kind.type(rng.choice([-9.5, np.nan]))
             v.values[rng.random(v.shape) < 0.2] = np.nan
@@ -176,8 +181,9 @@ def test_trees_are_the_same_in_zarr(pytestconfig: pytest.Config) -> None:
         xr.testing.assert_identical(ours, theirs)
         for group in ours.groups:
             one = xr.open_zarr("t.zarr", group=group, chunks=None).load()
-            xr.testing.assert_identical(one, xr.open_dataset("t.zarr", engine="caterva",
-                                                             group=group).load())
+            xr.testing.assert_identical(
+                one, xr.open_dataset("t.zarr", engine="caterva", group=group).load()
+            )
 
 
 def test_data_sets_are_the_same_in_zarr(pytestconfig: pytest.Config) -> None:

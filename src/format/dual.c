@@ -313,7 +313,7 @@ static bool is_item(walker w, const cv_chunk_header *h, int64_t item_size, uint8
         if ((flags & FLAG_BITSHUFFLE) && s.value != 0 && s.value != 0xff) return false;
         values[n] = s.value;
     }
-    if (w.left > 0) return false;
+    if (w.left > 0 || n == 0 || (by_byte && item_size != n)) return false;
     for (int64_t i = 0; i < item_size; i++) item[i] = values[by_byte ? i : 0];
     return true;
 }

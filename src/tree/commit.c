@@ -394,7 +394,9 @@ static cv_status make_stored(const cv_tree *tree, const char *group, cv_buffer *
     cv_buffer text = {0}, map = {0};
     cv_placed placed = {0};
     CV_TRY(cv_tree_find_attributes(tree, group, &leaf, err)); /* whether it is a group */
+    bool has_meta = leaf.path != NULL;
     cv_leaf_free(&leaf);
+    if (!has_meta) return cv_make_group(out, err);
     cv_status status = cv_zarr_read_meta(tree->dir, group[1] ? group + 1 : ".", &text, err);
     if (status == CV_OK)
         status = cv_json_to_msgpack((const char *)text.data, text.size, &map, err);

@@ -58,6 +58,7 @@ cv_status cv_zarr_members(cv_dir dir, const char *shown, cv_members *out, cv_err
     }
     cv_buffer_free(&paths);
     cv_members_complete(out);
+    cv_members_hide(out);
     return status;
 }
 

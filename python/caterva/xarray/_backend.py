@@ -115,13 +115,17 @@ class CatervaBackendEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return True for the path of a tree, and for the URL of an archive."""
+        """Return True for the path of a tree, and for the URL of an archive, but not for Zarr
+        groups: they have an engine of their own."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         path, _ = split_url(os.fspath(filename_or_obj))
         if is_remote(path):
             return scheme_of(path) in SPOKEN and is_tree(path)
-        return path.endswith(SUFFIXES) or (os.path.isdir(path) and is_tree(path))
+        is_zarr = os.path.exists(os.path.join(path, "zarr.json"))
+        return path.endswith(SUFFIXES) or (
+            os.path.isdir(path) and not is_zarr and is_tree(path)
+        )
 
     def open_dataset(
         self,

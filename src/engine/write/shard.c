@@ -101,6 +101,7 @@ static cv_status put_block(making *m, const cv_chunk_ref *ref, const cv_layout *
     uint64_t pos;
     switch (found.kind) {
     case CV_DUAL_BUFFER:
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): such a block has a range */
         set_entry(m, ref->chunk, block, ref->pos + (uint64_t)range->start - CV_DUAL_HEAD,
                   found.size);
         return CV_OK;
