@@ -27,7 +27,7 @@ typedef struct cv_zarr_meta {
 } cv_zarr_meta;
 
 /* CATERVA_EUNSUPPORTED, with the reason, if Zarr has no name for the dtype. */
-cv_status cv_zarr_check_dtype(const caterva_dtype *dtype, cv_error *err);
+cv_status cv_zarr_check_dtype(const caterva_dtype *t, cv_error *err);
 
 /* Appends the text. Leaves out attributes that JSON cannot express. */
 cv_status cv_zarr_meta_write(const cv_zarr_meta *meta, cv_buffer *out, cv_error *err);

@@ -445,6 +445,22 @@ int cv_place_create_directory(cv_place *place, cv_dir *out)
     return error;
 }
 
+cv_status cv_place_path(const cv_place *place, const char *path, const char *member,
+                        char **out, cv_error *err)
+{
+    char *target;
+    CV_TRY(resolve(path, place->overwrite, &target, err));
+    char *slash = strrchr(target, '/');
+    int parent = slash ? (int)(slash + 1 - target) : 0;
+    size_t size = (size_t)parent + strlen(place->temp) + strlen(member) + 2;
+    *out = cv_malloc(size);
+    if (*out)
+        (void)snprintf(*out, size, "%.*s%s%s%s", parent, target, place->temp,
+                       *member ? "/" : "", member);
+    cv_free(target);
+    return *out ? CV_OK : cv_fail_memory(err, size, "a path");
+}
+
 /* Removes a listed temporary, unless it is a replaced directory, which readers may need. */
 static void remove_listed(cv_temporary *temporary)
 {

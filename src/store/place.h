@@ -121,6 +121,11 @@ cv_status cv_place_open(const char *path, bool overwrite, cv_place *out, cv_erro
 int cv_place_create_file(cv_place *place, cv_file *out);
 int cv_place_create_directory(cv_place *place, cv_dir *out);
 
+/* Makes the path of `member` in the temporary directory ("": of the directory itself), as it is
+ * reached from `path`, with which the place was opened. Owned: cv_free. */
+cv_status cv_place_path(const cv_place *place, const char *path, const char *member,
+                        char **out, cv_error *err);
+
 /* Adds the existing temporary to the list. The place must not move until it is closed. */
 void cv_place_list(cv_place *place);
 

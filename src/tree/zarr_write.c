@@ -182,25 +182,13 @@ static cv_status add_root(hierarchy *h, cv_error *err)
     return status;
 }
 
-/* Makes the temporary directory, and its path, which begins like that of the target. */
-static cv_status begin(hierarchy *h, const char *path, bool overwrite, cv_error *err)
+static cv_status begin(hierarchy *h, const char *path, cv_error *err)
 {
-    char *target = overwrite ? cv_os_real_path(path) : NULL;
     h->place.is_directory = true;
     int error = cv_place_create_directory(&h->place, &h->dir);
-    if (error) {
-        cv_free(target);
-        return fail_make(h, error, err);
-    }
+    if (error) return fail_make(h, error, err);
     cv_place_list(&h->place);
-    if (!target) CV_TRY(cv_strip_slashes(path, &target, err));
-    char *slash = strrchr(target, '/');
-    size_t parent = slash ? (size_t)(slash + 1 - target) : 0;
-    size_t size = parent + sizeof h->place.temp;
-    h->path = cv_malloc(size);
-    if (h->path) (void)snprintf(h->path, size, "%.*s%s", (int)parent, target, h->place.temp);
-    cv_free(target);
-    return h->path ? CV_OK : cv_fail_memory(err, size, "a path");
+    return cv_place_path(&h->place, path, "", &h->path, err);
 }
 
 static cv_status install(hierarchy *h, cv_error *err)
@@ -228,11 +216,10 @@ static void end(hierarchy *h)
 
 static cv_status write_held(hierarchy *h, const char *path, cv_error *err)
 {
-    bool overwrite = h->options->overwrite != 0;
     CV_TRY(cv_tree_check_outside(h->tree->tree, path, err));
     CV_TRY(caterva_tree_get_list(h->tree, "/", &h->list, err));
-    CV_TRY(cv_place_open(path, overwrite, &h->place, err));
-    cv_status status = begin(h, path, overwrite, err);
+    CV_TRY(cv_place_open(path, h->options->overwrite != 0, &h->place, err));
+    cv_status status = begin(h, path, err);
     if (status == CV_OK) status = add_members(h, err);
     if (status == CV_OK) status = add_root(h, err);
     if (status == CV_OK) status = install(h, err);

@@ -179,22 +179,6 @@ static cv_status fail_make(const cv_zarr_place *z, int error, cv_error *err)
     return cv_fail_sys(err, error, "cannot create %s", z->place.shown.text);
 }
 
-/* The frame's path begins like that of the target, whose last name is replaced. */
-static cv_status make_path(cv_zarr_place *z, const char *path, bool overwrite, cv_error *err)
-{
-    char *target = overwrite ? cv_os_real_path(path) : NULL;
-    if (!target) CV_TRY(cv_strip_slashes(path, &target, err));
-    char *slash = strrchr(target, '/');
-    size_t parent = slash ? (size_t)(slash + 1 - target) : 0;
-    size_t size = parent + sizeof z->place.temp + sizeof z->shard.text + 1;
-    z->path = cv_malloc(size);
-    if (z->path)
-        (void)snprintf(z->path, size, "%.*s%s/%s", (int)parent, target, z->place.temp,
-                       z->shard.text);
-    cv_free(target);
-    return z->path ? CV_OK : cv_fail_memory(err, size, "a path");
-}
-
 cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_place *z,
                         cv_error *err)
 {
@@ -212,7 +196,11 @@ cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_plac
     cv_place_list(&z->place);
     for (int d = 0; d < ndim && !error; d++)
         error = cv_dir_make(z->dir, cv_zarr_name_of(d).text);
-    cv_status status = error ? fail_make(z, error, err) : make_path(z, path, overwrite, err);
+    cv_status status = CV_OK;
+    if (error)
+        status = fail_make(z, error, err);
+    else
+        status = cv_place_path(&z->place, path, z->shard.text, &z->path, err);
     if (status != CV_OK) cv_zarr_drop(z);
     return status;
 }

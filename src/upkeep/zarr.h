@@ -26,7 +26,7 @@ typedef struct cv_zarr_place {
 void cv_zarr_write_dual(caterva_array *array);
 
 /* Makes a temporary directory beside `path`. End with cv_zarr_install or cv_zarr_drop. */
-cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_place *out,
+cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_place *z,
                         cv_error *err);
 
 /* Adds index and metadata to the committed frame in the directory, and gives the directory its

@@ -305,13 +305,14 @@ static cv_status compare(void *context, const uint8_t *bytes, size_t size, cv_er
     return CV_OK;
 }
 
-cv_status cv_shard_check(cv_shard *shard, cv_error *err)
+cv_status cv_shard_check(const cv_shard *shard, cv_error *err)
 {
     uint64_t stored;
     checking c = {shard->frame->store, shard->snapshot->header.frame_size, {0}};
-    shard->take = compare;
-    shard->context = &c;
-    cv_status status = cv_shard_make(shard, err);
+    cv_shard again = *shard;
+    again.take = compare;
+    again.context = &c;
+    cv_status status = cv_shard_make(&again, err);
     cv_buffer_free(&c.found);
     CV_TRY(status);
     CV_TRY(cv_store_size(c.store, CV_FRAME_OBJECT, &stored, err));
