@@ -619,7 +619,7 @@ void cv_tree_let_go(const cv_tree *tree)
 
 cv_status cv_tree_check_outside(const cv_tree *tree, const char *path, cv_error *err)
 {
-    if (tree->form != CV_TREE_DIRECTORY) return CV_OK;
+    if (tree->form != CV_TREE_DIRECTORY && tree->form != CV_TREE_ZARR) return CV_OK;
     char *whole = cv_os_absolute(path);
     if (!whole) return cv_fail_memory(err, strlen(path), "a path");
     bool is_inside = cv_tree_is_path_in(whole, tree->path);

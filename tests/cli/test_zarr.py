@@ -355,6 +355,10 @@ class Trees(Zarr):
         self.assertFalse((self.path("t.zarr") / "g").exists())
         self.ok("pack", self.tree, self.path("t.zarr"), "--zarr", "-f")
         self.assertTrue((self.path("t.zarr") / "g").exists())
+        self.ok("pack", self.path("t.zarr"), self.path("t.zarr"), "--zarr", "-f")
+        self.ok("verify", self.path("t.zarr"))
+        err = self.fails(2, "pack", self.path("t.zarr"), self.path("t.zarr") / "in", "--zarr")
+        self.assertIn("lies inside the tree", err)
 
     def test_a_hierarchy_of_others(self):
         group = self.path("o.zarr")
