@@ -52,7 +52,8 @@ static cli_exit output_format(const cli_args *args, data_format *format)
     const char *path = args->positional[1];
     CLI_TRY(format_find(path, args->to, "--to", format));
     if (args->to && (*format == FORMAT_TEXT || *format == FORMAT_CSV))
-        return cli_fail(CLI_USAGE, "--to must be raw, npy or b2nd; 'caterva get' prints %s",
+        return cli_fail(CLI_USAGE,
+                        "--to must be raw, npy, b2nd or zarr; 'caterva get' prints %s",
                         args->to);
     if (args->sparse && *format == FORMAT_NONE) *format = FORMAT_ARRAY;
     if (*format == FORMAT_NONE && strcmp(path, "-") == 0)

@@ -320,9 +320,9 @@ class Statuses(Case):
 
     def test_convert_tells_what_it_can(self):
         page = self.text("convert", "--help")
-        self.assertIn("format of the output: raw, npy or b2nd\n", page)
+        self.assertIn("format of the output: raw, npy, b2nd or zarr\n", page)
         self.path("a.npy").write_bytes(npy(VALUES))
-        self.assertIn("--to must be raw, npy or b2nd", self.fails(
+        self.assertIn("--to must be raw, npy, b2nd or zarr", self.fails(
             2, "convert", self.path("a.npy"), self.path("a.csv"), "--to", "csv"))
         self.assertIn("csv", self.text("get", "--help"))
 
