@@ -458,6 +458,19 @@ CATERVA_API caterva_status caterva_tree_unpack(caterva_tree *tree, const char *p
                                                const caterva_tree_pack_options *options,
                                                caterva_error *err);
 
+/* ---- Any tree as Zarr groups --------------------------------------------- */
+
+/* Makes the metadata (zarr.json) of a group ("/group"; "/": the tree) for readers of Zarr v3:
+ * its attributes and, as consolidated metadata, those of its members at all levels, arrays
+ * as caterva_zarr_metadata presents them. Leaves out members that cannot be presented: those
+ * that are no array or group, that are damaged, or whose dtype has no name in Zarr. Opens
+ * each array. Sets *text to *size bytes of JSON and a NUL: release it with caterva_free.
+ * Returns CATERVA_ENOTFOUND if the group does not exist.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_tree_zarr_metadata(caterva_tree *tree, const char *group,
+                                                      char **text, size_t *size,
+                                                      caterva_error *err);
+
 #ifdef __cplusplus
 }
 #endif

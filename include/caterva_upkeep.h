@@ -486,6 +486,33 @@ CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int6
                                                       const void *src, size_t src_size,
                                                       caterva_error *err);
 
+/* ---- Any array as a Zarr array ------------------------------------------- */
+
+/* Presents an array to readers of Zarr v3 as it is, without a copy: the Zarr array has the
+ * same shape, dtype, fill, dimension names and attributes, and its chunks are blocks of
+ * block_shape items, with the codecs `bytes` and `blosc`. caterva_copy_options.zarr makes
+ * files for these readers instead. Both functions take handles for reading (CATERVA_EINVAL
+ * for others), and allocate their result: release it with caterva_free. */
+
+/* Makes the metadata, zarr.json: *size bytes of JSON in *text, and a NUL. Returns
+ * CATERVA_EUNSUPPORTED, with the reason, if Zarr has no name for the dtype.
+ * Thread: shared. */
+CATERVA_API caterva_status caterva_zarr_metadata(caterva_array *array, char **text,
+                                                 size_t *size, caterva_error *err);
+
+/* Makes the chunk at `index` (ndim entries, NULL for ndim 0; in blocks): a Blosc 1 buffer of
+ * *size bytes in *bytes, or NULL and 0 if all of its items are the fill, a missing chunk.
+ *
+ * A block that Blosc 1 can decode is not decoded: 20 bytes are put before its stored bytes,
+ * which are read and compared with their checksum. Others are decoded and stored
+ * uncompressed in the buffer: those of another pipeline than one codec of Blosc 1 and one of
+ * shuffle and bitshuffle, of uncompressed chunks, and all blocks of an array whose chunk
+ * shape is no multiple of its block shape. Items beyond the shape are undefined. Returns
+ * CATERVA_ERANGE for an index outside the array.
+ * Thread: shared. */
+CATERVA_API caterva_status caterva_zarr_chunk(caterva_array *array, const int64_t *index,
+                                              void **bytes, size_t *size, caterva_error *err);
+
 #ifdef __cplusplus
 }
 #endif

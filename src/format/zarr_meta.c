@@ -535,6 +535,25 @@ static void put_blosc_codec(json *j, const cv_zarr_meta *meta)
     put_text(j, ", \"blocksize\": 0}}");
 }
 
+static void put_codecs(json *j, const cv_zarr_meta *meta)
+{
+    put_text(j, ",\n  \"codecs\": [");
+    if (meta->is_shard) {
+        put_text(j, "{\"name\": \"sharding_indexed\", \"configuration\": {"
+                    "\n    \"chunk_shape\": ");
+        put_lengths(j, meta->grid, block_of);
+        put_text(j, ",\n    \"codecs\": [");
+    }
+    put_bytes_codec(j, meta->dtype);
+    put_text(j, ", ");
+    put_blosc_codec(j, meta);
+    if (meta->is_shard)
+        put_text(j, "],\n    \"index_codecs\": [{\"name\": \"bytes\", \"configuration\": "
+                    "{\"endian\": \"little\"}}, {\"name\": \"crc32c\"}],\n"
+                    "    \"index_location\": \"end\"}}");
+    put_text(j, "]");
+}
+
 static cv_status put_fill(json *j, const cv_zarr_meta *meta)
 {
     const uint8_t *fill = meta->fill;
@@ -576,20 +595,12 @@ cv_status cv_zarr_meta_write(const cv_zarr_meta *meta, cv_buffer *out, cv_error 
     put_type(&j, meta->dtype);
     put_text(&j, ",\n  \"chunk_grid\": {\"name\": \"regular\", \"configuration\": "
                  "{\"chunk_shape\": ");
-    put_lengths(&j, meta->grid, shard_of);
+    put_lengths(&j, meta->grid, meta->is_shard ? shard_of : block_of);
     put_text(&j, "}},\n  \"chunk_key_encoding\": {\"name\": \"default\", \"configuration\": "
                  "{\"separator\": \"/\"}}");
     CV_TRY(put_fill(&j, meta));
-    put_text(&j, ",\n  \"codecs\": [{\"name\": \"sharding_indexed\", \"configuration\": {"
-                 "\n    \"chunk_shape\": ");
-    put_lengths(&j, meta->grid, block_of);
-    put_text(&j, ",\n    \"codecs\": [");
-    put_bytes_codec(&j, meta->dtype);
-    put_text(&j, ", ");
-    put_blosc_codec(&j, meta);
-    put_text(&j, "],\n    \"index_codecs\": [{\"name\": \"bytes\", \"configuration\": "
-                 "{\"endian\": \"little\"}}, {\"name\": \"crc32c\"}],\n"
-                 "    \"index_location\": \"end\"}}],\n  \"attributes\": ");
+    put_codecs(&j, meta);
+    put_text(&j, ",\n  \"attributes\": ");
     put_attributes(&j, meta->attributes, meta->n_attributes, meta->dtype);
     put_dims(&j, meta);
     put_text(&j, ",\n  \"storage_transformers\": []\n}\n");

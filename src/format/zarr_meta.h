@@ -1,5 +1,5 @@
-/* The metadata of a Zarr v3 array (zarr.json) that is one shard, as JSON text. The same array has
- * always the same text, so that damage is found by comparing. */
+/* The metadata of a Zarr v3 array (zarr.json), as JSON text: of one shard, or of chunks that are the
+ * array's blocks. The same array has always the same text, so that damage is found by comparing. */
 #ifndef CV_FORMAT_ZARR_META_H
 #define CV_FORMAT_ZARR_META_H
 
@@ -17,10 +17,11 @@ typedef struct cv_zarr_attribute {
 typedef struct cv_zarr_meta {
     const cv_grid *grid;
     const caterva_dtype *dtype;
-    const uint8_t *fill;     /* one item; NULL: zeros */
-    const char *codec;       /* Blosc's name: "zstd" */
-    int level;               /* 0..9 */
-    int filter;              /* 0, CATERVA_FILTER_SHUFFLE or CATERVA_FILTER_BITSHUFFLE */
+    const uint8_t *fill; /* one item; NULL: zeros */
+    const char *codec;   /* Blosc's name: "zstd" */
+    int level;           /* 0..9 */
+    int filter;          /* 0, CATERVA_FILTER_SHUFFLE or CATERVA_FILTER_BITSHUFFLE */
+    bool is_shard;       /* the array's chunks are one shard, its blocks the inner chunks */
     const char *const *dims; /* a name for each axis, or NULL; NULL: no names */
     const cv_zarr_attribute *attributes;
     int n_attributes;

@@ -268,3 +268,23 @@ caterva_status caterva_tree_unpack(caterva_tree *tree, const char *path,
     cv_tree_handle_lock(tree);
     return cv_tree_handle_unlock(tree, cv_tree_unpack(tree->tree, path, &o, err));
 }
+
+caterva_status caterva_tree_zarr_metadata(caterva_tree *tree, const char *group, char **text,
+                                          size_t *size, caterva_error *err)
+{
+    cv_buffer out = {0};
+    CV_TRY(cv_tree_handle_check(tree, err));
+    if (!group || !text || !size)
+        return cv_fail(err, CATERVA_EINVAL, -1, "group, text or size is NULL");
+    *text = NULL;
+    *size = 0;
+    cv_status status = cv_tree_describe_zarr(tree, group, &out, err);
+    if (status == CV_OK) status = cv_buffer_append(&out, "", 1, err);
+    if (status != CV_OK) {
+        cv_buffer_free(&out);
+        return status;
+    }
+    *text = (char *)out.data;
+    *size = out.size - 1;
+    return CV_OK;
+}

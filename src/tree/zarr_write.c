@@ -1,6 +1,6 @@
 /* Room: tree. Writes a tree as a hierarchy of Zarr v3 groups, whose arrays are those of
  * caterva_copy_options.zarr; tree/zarr.h draws it. Everything is written under a temporary name, and
- * then renamed. */
+ * then renamed. Also describes the groups of a tree that stays as it is. */
 #include "tree/zarr_write.h"
 
 #include "array/open.h"
@@ -43,37 +43,45 @@ typedef struct values {
     size_t n_read;
 } values;
 
-static cv_status read_values(hierarchy *h, const char *group, values *v, cv_error *err)
+static cv_status read_values(caterva_tree *tree, const char *group, values *v, cv_error *err)
 {
-    CV_TRY(caterva_tree_attr_list(h->tree, group, &v->names, &v->n, err));
+    CV_TRY(caterva_tree_attr_list(tree, group, &v->names, &v->n, err));
     v->list = cv_calloc(v->n + 1, sizeof v->list[0]);
     if (!v->list) return cv_fail_memory(err, v->n, "attributes");
     for (; v->n_read < v->n; v->n_read++) {
         void *value;
         cv_zarr_attribute *a = &v->list[v->n_read];
-        CV_TRY(caterva_tree_attr_get(h->tree, group, v->names[v->n_read], &value, &a->size,
-                                     err));
+        CV_TRY(
+            caterva_tree_attr_get(tree, group, v->names[v->n_read], &value, &a->size, err));
         a->name = v->names[v->n_read];
         a->value = value;
     }
     return CV_OK;
 }
 
+/* Appends the metadata of a group; `members` as in cv_zarr_group_write. */
+static cv_status describe_group(caterva_tree *tree, const char *group,
+                                const cv_buffer *members, cv_buffer *out, cv_error *err)
+{
+    values v = {.names = NULL};
+    cv_status status = read_values(tree, group, &v, err);
+    if (status == CV_OK)
+        status = cv_zarr_group_write(v.list, (int)v.n_read, members, out, err);
+    for (size_t i = 0; i < v.n_read; i++) caterva_free(cv_unconst(v.list[i].value));
+    cv_free(v.list);
+    caterva_free(v.names);
+    return status;
+}
+
 /* Writes the metadata of a group; `members` is NULL except for the root. */
 static cv_status write_group(hierarchy *h, const char *group, const cv_buffer *members,
                              cv_error *err)
 {
-    values v = {.names = NULL};
     cv_buffer meta = {0};
-    cv_status status = read_values(h, group, &v, err);
-    if (status == CV_OK)
-        status = cv_zarr_group_write(v.list, (int)v.n_read, members, &meta, err);
+    cv_status status = describe_group(h->tree, group, members, &meta, err);
     if (status == CV_OK)
         status = cv_zarr_write_meta(h->dir, group[1] ? group + 1 : ".", &meta, err);
     cv_buffer_free(&meta);
-    for (size_t i = 0; i < v.n_read; i++) caterva_free(cv_unconst(v.list[i].value));
-    cv_free(v.list);
-    caterva_free(v.names);
     return status;
 }
 
@@ -237,5 +245,67 @@ cv_status cv_tree_write_zarr(caterva_tree *tree, const char *path,
     cv_status status = cv_watch_close(&watch, write_held(&h, path, err));
     caterva_tree_list_release(h.list);
     cv_tree_let_go(tree->tree);
+    return status;
+}
+
+/* ---- Trees as they are ------------------------------------------------------------------- */
+
+static cv_status describe_array(caterva_tree *tree, const char *key, cv_buffer *out,
+                                cv_error *err)
+{
+    caterva_array *array;
+    caterva_open_options o;
+    char *text;
+    size_t size;
+    CV_TRY(cv_array_open_options(NULL, &o, err));
+    CV_TRY(cv_array_open_leaf(tree->tree, key, &o, &array, err));
+    cv_status status = caterva_zarr_metadata(array, &text, &size, err);
+    caterva_discard(array);
+    CV_TRY(status);
+    status = cv_buffer_append(out, text, size, err);
+    caterva_free(text);
+    return status;
+}
+
+/* Whether one member fails, and not the tree. */
+static bool is_left_out(cv_status status)
+{
+    return status == CATERVA_EUNSUPPORTED || status == CATERVA_ECORRUPT ||
+           status == CATERVA_ENOTFOUND;
+}
+
+/* Appends a member of the consolidated metadata, or nothing; `name` is relative to the group. */
+static cv_status add_described(caterva_tree *tree, const caterva_tree_entry *entry,
+                               const char *name, cv_buffer *out, cv_error *err)
+{
+    size_t before = out->size;
+    if (before > 0) CV_TRY(cv_buffer_append(out, ",", 1, err));
+    CV_TRY(cv_buffer_append(out, "\n", 1, err));
+    CV_TRY(cv_zarr_string_write(name, out, err));
+    CV_TRY(cv_buffer_append(out, ": ", 2, err));
+    cv_status status = entry->kind == CATERVA_TREE_ARRAY
+                           ? describe_array(tree, entry->key, out, err)
+                           : describe_group(tree, entry->key, NULL, out, err);
+    if (!is_left_out(status)) return status;
+    out->size = before;
+    return CV_OK;
+}
+
+cv_status cv_tree_describe_zarr(caterva_tree *tree, const char *group, cv_buffer *out,
+                                cv_error *err)
+{
+    const caterva_tree_list *list;
+    cv_buffer members = {0};
+    size_t prefix = strcmp(group, "/") == 0 ? 1 : strlen(group) + 1;
+    cv_status status = CV_OK;
+    CV_TRY(caterva_tree_get_list(tree, group, &list, err));
+    for (size_t i = 0; i < list->n && status == CV_OK; i++) {
+        const caterva_tree_entry *entry = list->entries[i];
+        if (entry->kind == CATERVA_TREE_OTHER || strlen(entry->key) < prefix) continue;
+        status = add_described(tree, entry, entry->key + prefix, &members, err);
+    }
+    if (status == CV_OK) status = describe_group(tree, group, &members, out, err);
+    cv_buffer_free(&members);
+    caterva_tree_list_release(list);
     return status;
 }

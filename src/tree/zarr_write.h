@@ -8,4 +8,8 @@
 cv_status cv_tree_write_zarr(caterva_tree *tree, const char *path,
                              const caterva_tree_pack_options *options, cv_error *err);
 
+/* Appends the metadata that caterva_tree_zarr_metadata returns. */
+cv_status cv_tree_describe_zarr(caterva_tree *tree, const char *group, cv_buffer *out,
+                                cv_error *err);
+
 #endif

@@ -273,15 +273,18 @@ static int filter_of(const cv_frame_header *h)
     return 0;
 }
 
-static cv_status describe(caterva_array *array, const cv_snapshot *snapshot, described *d,
-                          cv_buffer *out, cv_error *err)
+static cv_status describe(caterva_array *array, const cv_snapshot *snapshot, bool is_shard,
+                          described *d, cv_buffer *out, cv_error *err)
 {
     const char *text = array->type.dtype;
-    cv_zarr_meta meta = {.grid = &snapshot->grid,
-                         .fill = array->fill,
-                         .codec = cv_codec_name(snapshot->header.codec),
-                         .level = snapshot->header.level,
-                         .filter = filter_of(&snapshot->header)};
+    bool is_core = is_core_codec(codec_of(&snapshot->header));
+    cv_zarr_meta meta = {
+        .grid = &snapshot->grid,
+        .fill = array->fill,
+        .codec = cv_codec_name(is_core ? snapshot->header.codec : CATERVA_CODEC_ZSTD),
+        .level = snapshot->header.level,
+        .filter = filter_of(&snapshot->header),
+        .is_shard = is_shard};
     CV_TRY(cv_dtype_parse(text, strlen(text), &d->dtype, err));
     cv_status status = caterva_dims_get(array, &d->dims, err);
     if (status != CV_OK && status != CATERVA_ENOTFOUND) return status;
@@ -292,11 +295,11 @@ static cv_status describe(caterva_array *array, const cv_snapshot *snapshot, des
     return cv_zarr_meta_write(&meta, out, err);
 }
 
-static cv_status make_meta(caterva_array *array, const cv_snapshot *snapshot, cv_buffer *out,
-                           cv_error *err)
+cv_status cv_zarr_describe(caterva_array *array, const cv_snapshot *snapshot, bool is_shard,
+                           cv_buffer *out, cv_error *err)
 {
     described d = {.dims = NULL};
-    cv_status status = describe(array, snapshot, &d, out, err);
+    cv_status status = describe(array, snapshot, is_shard, &d, out, err);
     free_described(&d);
     return status;
 }
@@ -381,7 +384,7 @@ static cv_status add_meta(const cv_zarr_place *z, caterva_array *array, bool dur
     tail t;
     cv_buffer text = {0};
     cv_status status = open_tail(z, CV_ZARR_META, 0, &t, err);
-    if (status == CV_OK) status = make_meta(array, array->snapshot, &text, err);
+    if (status == CV_OK) status = cv_zarr_describe(array, array->snapshot, true, &text, err);
     if (status == CV_OK) status = write_piece(&t, text.data, text.size, err);
     cv_buffer_free(&text);
     return close_tail(z, &t, durable, status, err);
@@ -473,7 +476,7 @@ cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err)
 static cv_status check_meta(caterva_array *array, const cv_snapshot *snapshot,
                             cv_buffer *expected, cv_buffer *found, cv_error *err)
 {
-    CV_TRY(make_meta(array, snapshot, expected, err));
+    CV_TRY(cv_zarr_describe(array, snapshot, true, expected, err));
     CV_TRY(cv_zarr_read_meta(cv_dir_here, array->path, found, err));
     size_t n = expected->size < found->size ? expected->size : found->size, at = 0;
     while (at < n && expected->data[at] == found->data[at]) at++;

@@ -36,6 +36,11 @@ cv_status cv_zarr_install(cv_zarr_place *z, bool durable, cv_watch *watch, cv_er
 /* Removes the directory unless it was installed. */
 void cv_zarr_drop(cv_zarr_place *z);
 
+/* Appends the array's metadata; `is_shard` as in cv_zarr_meta. A codec that Blosc 1 lacks becomes
+ * zstd. */
+cv_status cv_zarr_describe(caterva_array *array, const cv_snapshot *snapshot, bool is_shard,
+                           cv_buffer *out, cv_error *err);
+
 /* Deletes the directory of a Zarr array or group; *is_zarr is false, and nothing is done, if `url` is
  * neither. CATERVA_EEXIST if other files are in it, CATERVA_EBUSY if it is open for writing. */
 cv_status cv_zarr_delete(const char *url, bool *is_zarr, cv_error *err);

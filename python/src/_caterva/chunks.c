@@ -299,6 +299,55 @@ static PyObject *chunk_write(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* ---- For readers of Zarr ------------------------------------------------------------ */
+
+/* () to the bytes of zarr.json */
+static PyObject *zarr_metadata(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    array_object *self = (array_object *)object;
+    char *text = NULL;
+    size_t size = 0;
+    call c;
+    if (array_enter(self) < 0) return NULL;
+    call_begin(&c, self, NULL);
+    caterva_status status = caterva_zarr_metadata(self->handle, &text, &size, &c.err);
+    int result = call_end(self->state, &c, status);
+    array_leave(self);
+    PyObject *out = result == 0 ? PyBytes_FromStringAndSize(text, (Py_ssize_t)size) : NULL;
+    caterva_free(text);
+    return out;
+}
+
+/* (index of a block) to a Blosc 1 buffer, or to None if all items are the fill */
+static PyObject *zarr_chunk(PyObject *object, PyObject *args)
+{
+    array_object *self = (array_object *)object;
+    int64_t index[CATERVA_MAX_DIMS];
+    PyObject *sequence, *out = NULL;
+    void *bytes = NULL;
+    size_t size = 0;
+    call c;
+    if (!PyArg_ParseTuple(args, "O", &sequence)) return NULL;
+    int n = parse_int64s(sequence, "index", index);
+    if (n < 0 || array_enter(self) < 0) return NULL;
+    int result = -1;
+    if (n == self->ndim) {
+        call_begin(&c, self, NULL);
+        caterva_status status =
+            caterva_zarr_chunk(self->handle, index, &bytes, &size, &c.err);
+        result = call_end(self->state, &c, status);
+    } else {
+        PyErr_Format(PyExc_IndexError, "%d indices of an array with %d axes", n, self->ndim);
+    }
+    array_leave(self);
+    if (result == 0)
+        out = bytes ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size)
+                    : Py_NewRef(Py_None);
+    caterva_free(bytes);
+    return out;
+}
+
 PyMethodDef array_chunk_methods[] = {
     {"_describe", describe, METH_NOARGS, NULL},
     {"_describe_stored", describe_stored, METH_NOARGS, NULL},
@@ -308,5 +357,7 @@ PyMethodDef array_chunk_methods[] = {
     {"_block_info", block_info, METH_VARARGS, NULL},
     {"_chunk_read", chunk_read, METH_VARARGS, NULL},
     {"_chunk_write", chunk_write, METH_VARARGS, NULL},
+    {"_zarr_metadata", zarr_metadata, METH_NOARGS, NULL},
+    {"_zarr_chunk", zarr_chunk, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

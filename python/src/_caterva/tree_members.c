@@ -57,6 +57,25 @@ static PyObject *state_id(PyObject *object, PyObject *unused)
     return PyBytes_FromStringAndSize((const char *)id, sizeof id);
 }
 
+/* (group) to the bytes of its zarr.json */
+static PyObject *zarr_metadata(PyObject *object, PyObject *args)
+{
+    tree_object *self = (tree_object *)object;
+    const char *group;
+    char *text = NULL;
+    size_t size = 0;
+    call c;
+    if (!PyArg_ParseTuple(args, "s", &group) || tree_enter(self) < 0) return NULL;
+    call_begin(&c, self, self->progress);
+    caterva_status status =
+        caterva_tree_zarr_metadata(self->handle, group, &text, &size, &c.err);
+    int result = call_end(self->state, &c, status);
+    tree_leave(self);
+    PyObject *out = result == 0 ? PyBytes_FromStringAndSize(text, (Py_ssize_t)size) : NULL;
+    caterva_free(text);
+    return out;
+}
+
 /* ---- Arrays --------------------------------------------------------------------- */
 
 typedef struct array_request {
@@ -225,6 +244,7 @@ static PyObject *unpack(PyObject *object, PyObject *args)
 
 PyMethodDef tree_member_methods[] = {
     {"_list", list_members, METH_VARARGS, NULL},
+    {"_zarr_metadata", zarr_metadata, METH_VARARGS, NULL},
     {"_state_id", state_id, METH_NOARGS, NULL},
     {"_open_array", open_array, METH_VARARGS, NULL},
     {"_create_array", create_array, METH_VARARGS, NULL},

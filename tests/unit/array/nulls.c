@@ -139,6 +139,14 @@ static void boxes(void **state)
     TAKEN(caterva_chunk_read_stored(array, 0, NULL, 0, &size, &err));
     REFUSED(caterva_chunk_write_stored(NULL, 0, items, 32, &err));
     REFUSED(caterva_chunk_write_stored(array, 0, NULL, 32, &err));
+    void *bytes;
+    char *text;
+    REFUSED(caterva_zarr_chunk(NULL, origin, &bytes, &size, &err));
+    REFUSED(caterva_zarr_chunk(array, origin, NULL, &size, &err));
+    REFUSED(caterva_zarr_chunk(array, origin, &bytes, NULL, &err));
+    REFUSED(caterva_zarr_metadata(NULL, &text, &size, &err));
+    REFUSED(caterva_zarr_metadata(array, NULL, &size, &err));
+    REFUSED(caterva_zarr_metadata(array, &text, NULL, &err));
     REFUSED(caterva_resize(NULL, shape, &err));
     REFUSED(caterva_resize(array, NULL, &err));
     REFUSED(caterva_append(NULL, 0, 1, PLAIN(items, 4), &err));

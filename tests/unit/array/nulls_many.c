@@ -50,6 +50,9 @@ static void trees(void **state)
     REFUSED(caterva_tree_move(NULL, "/a", "/b", &err));
     REFUSED(caterva_tree_pack(NULL, "none.b2z", NULL, &err));
     REFUSED(caterva_tree_unpack(NULL, "none.b2d", NULL, &err));
+    char *text;
+    size_t text_size;
+    REFUSED(caterva_tree_zarr_metadata(NULL, "/", &text, &text_size, &err));
     QUIET(caterva_tree_list_release(NULL));
     REFUSED(caterva_tree_commit(NULL, &err));
     REFUSED(caterva_tree_rollback(NULL, &err));
