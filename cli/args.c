@@ -169,6 +169,10 @@ static const option options[] = {
      "list the requests for a URL on stderr"},
     {CLI_OPT_REMOTE, 0, "ca-file", "FILE", VALUE_TEXT, FIELD(ca_file), 0, 0,
      "CA certificates for https servers instead of the system's"},
+    {CLI_OPT_SERVE, 0, "port", "N", VALUE_INT, FIELD(port), 0, 65535,
+     "port, 0 for any free one (8080)"},
+    {CLI_OPT_SERVE, 0, "bind", "ADDRESS", VALUE_TEXT, FIELD(bind), 0, 0,
+     "listen at this address; 0.0.0.0 or :: for all (127.0.0.1)"},
     {CLI_OPT_THREADS, 'T', "threads", "N", VALUE_INT, FIELD(threads), 0, 1024,
      "threads, 0 for all cores (0)"},
     {CLI_OPT_NO_PROGRESS, 0, "no-progress", NULL, VALUE_FLAG, FIELD(no_progress), 0, 0,
@@ -327,6 +331,7 @@ cli_exit cli_parse_args(const cli_command *command, int argc, char **argv, cli_a
 {
     *out = (cli_args){.precision = -1,
                       .level = -1,
+                      .port = -1,
                       .memory = (int64_t)256 << 20,
                       .time = 10000,
                       .max = 10,

@@ -133,6 +133,8 @@ typedef struct cli_args {
     const char *if_match, *resume, *read_url, *ca_file;
     int64_t part_size; /* bytes; 0: chosen by the library */
     bool abandon;
+    const char *bind;
+    int64_t port; /* -1: not given */
 } cli_args;
 
 /* Bits for cli_command.options. If a bit stands for several options, its comment lists them. */
@@ -176,6 +178,7 @@ typedef struct cli_args {
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */
 #define CLI_OPT_FOR_REMOTE (UINT64_C(1) << 55)
 #define CLI_OPT_ZARR (UINT64_C(1) << 60)
+#define CLI_OPT_SERVE (UINT64_C(1) << 58) /* bind, port */
 #define CLI_OPT_FIELD (UINT64_C(1) << 57)
 #define CLI_OPT_JOBS (UINT64_C(1) << 52) /* last, live */
 #define CLI_OPT_PUBLISH                                                                      \
@@ -245,7 +248,7 @@ extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_repack, cli_command_verify, cli_command_repair, cli_command_seal,
     cli_command_compact, cli_command_diff, cli_command_stats, cli_command_view,
     cli_command_attr, cli_command_jobs, cli_command_ls, cli_command_tree, cli_command_pack,
-    cli_command_unpack, cli_command_publish, cli_command_bench, cli_command_tune,
+    cli_command_unpack, cli_command_publish, cli_command_serve, cli_command_bench, cli_command_tune,
     cli_command_completion;
 
 #endif

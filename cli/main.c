@@ -8,13 +8,13 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_info,       &cli_command_get,     &cli_command_put,    &cli_command_append,
-    &cli_command_create,     &cli_command_convert, &cli_command_repack, &cli_command_resize,
-    &cli_command_verify,     &cli_command_repair,  &cli_command_seal,   &cli_command_compact,
-    &cli_command_diff,       &cli_command_stats,   &cli_command_view,   &cli_command_attr,
-    &cli_command_jobs,       &cli_command_ls,      &cli_command_tree,   &cli_command_pack,
-    &cli_command_unpack,     &cli_command_publish, &cli_command_bench,  &cli_command_tune,
-    &cli_command_completion,
+    &cli_command_info,   &cli_command_get,        &cli_command_put,    &cli_command_append,
+    &cli_command_create, &cli_command_convert,    &cli_command_repack, &cli_command_resize,
+    &cli_command_verify, &cli_command_repair,     &cli_command_seal,   &cli_command_compact,
+    &cli_command_diff,   &cli_command_stats,      &cli_command_view,   &cli_command_attr,
+    &cli_command_jobs,   &cli_command_ls,         &cli_command_tree,   &cli_command_pack,
+    &cli_command_unpack, &cli_command_publish,    &cli_command_serve,  &cli_command_bench,
+    &cli_command_tune,   &cli_command_completion,
 };
 #define N_COMMANDS (sizeof commands / sizeof commands[0])
 

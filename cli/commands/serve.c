@@ -1,0 +1,43 @@
+/* Room: cli/commands. `caterva serve`: arrays and trees as Zarr and as files, by HTTP. */
+#include "server/http.h"
+
+enum { DEFAULT_PORT = 8080, CACHE = 32 << 20 };
+
+static cli_exit serve(const cli_args *args, const shelf *all)
+{
+    http_options options = {.address = args->bind ? args->bind : "127.0.0.1",
+                            .port = args->port < 0 ? DEFAULT_PORT : (int)args->port};
+    if (all->n == 0) return cli_fail(CLI_IO, "there is no array or tree to serve");
+    if (all->is_cut) cli_warn("only the first %d files are served", SHELF_MOST);
+    answerer *answers = answerer_new(all);
+    if (!answers) return CLI_IO;
+    cli_exit code = http_serve(answers, &options, all->n);
+    answerer_free(answers);
+    return code;
+}
+
+static cli_exit run_serve(const cli_args *args)
+{
+    shelf all;
+    (void)caterva_cache_set_limit(CACHE, NULL);
+    cli_exit code = shelf_fill(args->files, args->n_positional, &all);
+    if (code == CLI_OK) code = serve(args, &all);
+    shelf_free(&all);
+    return code;
+}
+
+const cli_command cli_command_serve = {
+    .name = "serve",
+    .synopsis = "PATH...",
+    .summary = "serve arrays by HTTP, as Zarr and as files",
+    .details =
+        "Serves arrays, trees and the arrays and trees in directories by HTTP, for reading,\n"
+        "until SIGINT or SIGTERM. x.b2nd is at /x.zarr as a Zarr v3 array, and at /x.b2nd "
+        "as\n"
+        "a file. / lists all arrays, and /view/x.zarr shows slices of one. Only programs on\n"
+        "this computer can connect unless --bind is given: there is no access control.",
+    .options = CLI_OPT_SERVE,
+    .min_args = 1,
+    .max_args = CLI_ANY_NUMBER,
+    .run = run_serve,
+};

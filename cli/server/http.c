@@ -1,0 +1,414 @@
+/* Room: cli/server. HTTP/1.1 by libmicrohttpd: methods, conditions, ranges, and limits of
+ * connections, time and memory. Only this file includes its header. Requests run on a few threads;
+ * the main thread waits for a signal, and closes connections that take too long. */
+#include "server/http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+    THREADS = 4,
+    CONNECTIONS = 512,
+    CONNECTION_MEMORY =
+        16 << 10,         /* bytes: request line and headers, and those of the answer */
+    QUIET = 20,           /* seconds without a byte until a connection is closed */
+    SECONDS_TO_ASK = 30,  /* from connecting to the end of the headers */
+    SECONDS_BETWEEN = 60, /* the same for further requests */
+    SLOWEST = 16 << 10    /* bytes per second of an answer in memory, at least */
+};
+
+/* ---- Connections -------------------------------------------------------------------------- */
+
+typedef struct client {
+    struct client *next, *previous;
+    int socket;
+    int64_t deadline; /* s; 0: none */
+} client;
+
+typedef struct server {
+    answerer *answers;
+    pthread_mutex_t lock; /* guards the list, and keeps sockets in it open */
+    client *clients;
+} server;
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec;
+}
+
+static void add_client(server *s, struct MHD_Connection *connection, void **context)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    client *c = malloc(sizeof *c);
+    *context = c;
+    if (!c) return; /* without a deadline */
+    *c = (client){.socket = info ? (int)info->connect_fd : -1,
+                  .deadline = now() + SECONDS_TO_ASK};
+    pthread_mutex_lock(&s->lock);
+    c->next = s->clients;
+    if (c->next) c->next->previous = c;
+    s->clients = c;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void remove_client(server *s, client *c)
+{
+    if (!c) return;
+    pthread_mutex_lock(&s->lock);
+    if (c->next) c->next->previous = c->previous;
+    *(c->previous ? &c->previous->next : &s->clients) = c->next;
+    pthread_mutex_unlock(&s->lock);
+    free(c);
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        add_client(cls, connection, context);
+    else
+        remove_client(cls, *context);
+}
+
+static void set_deadline(server *s, struct MHD_Connection *connection, int64_t seconds)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    client *c = info ? info->socket_context : NULL;
+    if (!c) return;
+    pthread_mutex_lock(&s->lock);
+    c->deadline = seconds > 0 ? now() + seconds : 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void close_late(server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (const client *c = s->clients; c; c = c->next)
+        if (c->deadline > 0 && c->deadline < now() && c->socket >= 0)
+            (void)shutdown(c->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- Conditions and ranges ----------------------------------------------------------------- */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Whether a list of tags has this one, or is "*". A weak tag counts if `weak`. */
+static bool has_tag(const char *list, const char *tag, bool weak)
+{
+    size_t size = strlen(tag);
+    if (strcmp(list, "*") == 0) return true;
+    for (const char *at = list; (at = strstr(at, tag)); at += size)
+        if (weak || at - list < 2 || at[-1] != '/') return true;
+    return false;
+}
+
+typedef enum range_kind { RANGE_NONE, RANGE_GOOD, RANGE_BAD } range_kind;
+
+typedef struct range {
+    int64_t start, size;
+} range;
+
+/* Reads digits. False if there are none, or the number is too large. */
+static bool take_number(const char **text, int64_t *out)
+{
+    const char *at = *text;
+    *out = 0;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (*out > (INT64_MAX - 9) / 10) return false;
+        *out = *out * 10 + (*at - '0');
+    }
+    bool some = at > *text;
+    *text = at;
+    return some;
+}
+
+/* One range. Several, and what is no range, count as none: the whole is the answer. */
+static range_kind parse_range(const char *text, int64_t total, range *out)
+{
+    static const char unit[] = "bytes=";
+    int64_t first = 0, last = total - 1;
+    if (strncmp(text, unit, sizeof unit - 1) != 0) return RANGE_NONE;
+    text += sizeof unit - 1;
+    bool has_first = take_number(&text, &first);
+    if (*text++ != '-') return RANGE_NONE;
+    bool has_last = take_number(&text, &last);
+    if (*text || (!has_first && !has_last)) return RANGE_NONE;
+    if (has_first && has_last && last < first) return RANGE_NONE;
+    if (!has_last) last = total - 1;
+    if (!has_first) { /* the last bytes */
+        first = last < total ? total - last : 0;
+        if (last == 0) return RANGE_BAD;
+        last = total - 1;
+    }
+    if (first >= total) return RANGE_BAD;
+    if (last >= total) last = total - 1;
+    *out = (range){first, last - first + 1};
+    return RANGE_GOOD;
+}
+
+/* ---- Answers ------------------------------------------------------------------------------- */
+
+typedef struct exchange {
+    server *server;
+    answer answer;
+} exchange;
+
+static void add_common(struct MHD_Response *response)
+{
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
+    (void)MHD_add_response_header(response, "Access-Control-Expose-Headers",
+                                  "Accept-Ranges, Content-Length, Content-Range, ETag");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    (void)MHD_add_response_header(response, "Server", "caterva");
+}
+
+static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
+                             struct MHD_Response *response)
+{
+    if (!response) return MHD_NO;
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result queue_empty(struct MHD_Connection *connection, unsigned status,
+                                   const char *name, const char *value)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
+    if (!response) return MHD_NO;
+    add_common(response);
+    if (name) (void)MHD_add_response_header(response, name, value);
+    return queue(connection, status, response);
+}
+
+static enum MHD_Result queue_options(struct MHD_Connection *connection)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
+    if (!response) return MHD_NO;
+    add_common(response);
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Methods",
+                                  "GET, HEAD, OPTIONS");
+    (void)MHD_add_response_header(response, "Access-Control-Allow-Headers",
+                                  "If-Match, If-None-Match, If-Range, Range");
+    (void)MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
+    return queue(connection, MHD_HTTP_NO_CONTENT, response);
+}
+
+/* A file's descriptor passes to the response. */
+static struct MHD_Response *make_body(exchange *e, const range *part)
+{
+    answer *a = &e->answer;
+    if (a->file < 0)
+        return MHD_create_response_from_buffer(
+            (size_t)part->size, (char *)a->bytes + part->start, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(
+        (uint64_t)part->size, a->file, (uint64_t)part->start);
+    if (response) a->file = -1;
+    return response;
+}
+
+static enum MHD_Result queue_part(exchange *e, struct MHD_Connection *connection,
+                                  const range *part, bool is_part, int64_t total)
+{
+    const answer *a = &e->answer;
+    char text[80];
+    int status = is_part ? MHD_HTTP_PARTIAL_CONTENT : a->status;
+    struct MHD_Response *response = make_body(e, part);
+    if (!response) return MHD_NO;
+    add_common(response);
+    (void)MHD_add_response_header(response, "Content-Type", a->type);
+    if (a->etag[0]) {
+        (void)MHD_add_response_header(response, "ETag", a->etag);
+        (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
+    }
+    (void)MHD_add_response_header(response, "Cache-Control",
+                                  a->status == MHD_HTTP_OK ? "no-cache" : "no-store");
+    if (a->is_page)
+        (void)MHD_add_response_header(response, "Content-Security-Policy",
+                                      "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+                                      "script-src 'self' 'wasm-unsafe-eval' blob:; "
+                                      "worker-src 'self' blob:; img-src 'self' data: blob:; "
+                                      "base-uri 'none'; frame-ancestors 'self'");
+    if (a->status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        (void)MHD_add_response_header(response, "Retry-After", "1");
+    if (is_part) {
+        (void)snprintf(text, sizeof text, "bytes %lld-%lld/%lld", (long long)part->start,
+                       (long long)(part->start + part->size - 1), (long long)total);
+        (void)MHD_add_response_header(response, "Content-Range", text);
+    }
+    return queue(connection, (unsigned)status, response);
+}
+
+static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connection)
+{
+    const answer *a = &e->answer;
+    int64_t total = a->file >= 0 ? a->file_size : (int64_t)a->size;
+    range part = {0, total};
+    range_kind kind = RANGE_NONE;
+    bool is_good = a->status == MHD_HTTP_OK;
+    const char *match = header(connection, "If-Match");
+    const char *none_match = header(connection, "If-None-Match");
+    const char *wanted = header(connection, "Range"),
+               *if_range = header(connection, "If-Range");
+    if (is_good && match && !has_tag(match, a->etag, false))
+        return queue_empty(connection, MHD_HTTP_PRECONDITION_FAILED, NULL, NULL);
+    if (is_good && none_match && has_tag(none_match, a->etag, true))
+        return queue_empty(connection, MHD_HTTP_NOT_MODIFIED, "ETag", a->etag);
+    if (is_good && wanted && (!if_range || strcmp(if_range, a->etag) == 0))
+        kind = parse_range(wanted, total, &part);
+    if (kind == RANGE_BAD) {
+        char text[40];
+        (void)snprintf(text, sizeof text, "bytes */%lld", (long long)total);
+        return queue_empty(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, "Content-Range", text);
+    }
+    set_deadline(e->server, connection,
+                 a->file >= 0 ? 0 : SECONDS_TO_ASK + part.size / SLOWEST);
+    return queue_part(e, connection, &part, kind == RANGE_GOOD, total);
+}
+
+/* ---- Requests ------------------------------------------------------------------------------ */
+
+static bool is_read(const char *method)
+{
+    return strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+           strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+}
+
+/* Called twice for each request: at the end of the headers, and at the end of the request. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
+                                  const char *url, const char *method, const char *version,
+                                  const char *upload, size_t *upload_size, void **context)
+{
+    (void)version;
+    (void)upload;
+    exchange *e = *context;
+    if (!e) {
+        if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0) return queue_options(connection);
+        if (!is_read(method))
+            return queue_empty(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow",
+                               "GET, HEAD, OPTIONS");
+        e = malloc(sizeof *e);
+        if (!e) return MHD_NO;
+        *e = (exchange){.server = cls, .answer = {.file = -1}};
+        *context = e;
+        return MHD_YES;
+    }
+    if (*upload_size > 0) return MHD_NO; /* a body, which no read has */
+    answer_make(e->server->answers, url, &e->answer);
+    return queue_answer(e, connection);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    (void)code;
+    exchange *e = *context;
+    set_deadline(cls, connection, SECONDS_BETWEEN);
+    if (!e) return;
+    answer_free(e->server->answers, &e->answer);
+    free(e);
+    *context = NULL;
+}
+
+static int digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    char lower = c >= 'A' && c <= 'F' ? (char)(c + 'a' - 'A') : c;
+    const char *at = c ? strchr(digits, lower) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* Decodes %XX in place, once; %00 and what is no number stay. */
+static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
+{
+    char *to = text;
+    (void)cls;
+    (void)connection;
+    for (const char *at = text; *at; at++) {
+        int high = *at == '%' ? digit_of(at[1]) : -1, low = high >= 0 ? digit_of(at[2]) : -1;
+        bool is_escape = low >= 0 && high + low > 0;
+        *to++ = is_escape ? (char)(high * 16 + low) : *at;
+        if (is_escape) at += 2;
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+/* ---- The server ---------------------------------------------------------------------------- */
+
+static struct MHD_Daemon *start(server *s, const struct addrinfo *where)
+{
+    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD;
+    if (where->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, where->ai_addr,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)QUIET,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, (unsigned)1, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
+}
+
+static cli_exit find_address(const http_options *options, struct addrinfo **out)
+{
+    char port[8];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    (void)snprintf(port, sizeof port, "%d", options->port);
+    int error = getaddrinfo(options->address, port, &hints, out);
+    if (error == 0) return CLI_OK;
+    return cli_fail(CLI_USAGE, "--bind %s: %s", cli_show(options->address).text,
+                    gai_strerror(error));
+}
+
+static void announce(struct MHD_Daemon *daemon, const char *address, size_t n_items)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    bool is_six = strchr(address, ':') != NULL;
+    printf("serving %zu %s at http://%s%s%s:%u/\n", n_items, n_items == 1 ? "file" : "files",
+           is_six ? "[" : "", cli_show(address).text, is_six ? "]" : "",
+           info ? (unsigned)info->port : 0);
+    fflush(stdout);
+}
+
+cli_exit http_serve(answerer *answers, const http_options *options, size_t n_items)
+{
+    struct addrinfo *where;
+    server s = {.answers = answers};
+    CLI_TRY(find_address(options, &where));
+    signal(SIGPIPE, SIG_IGN);
+    pthread_mutex_init(&s.lock, NULL);
+    errno = 0;
+    struct MHD_Daemon *daemon = start(&s, where);
+    freeaddrinfo(where);
+    if (!daemon)
+        return cli_fail_sys("cannot listen at %s, port %d", cli_show(options->address).text,
+                            options->port);
+    announce(daemon, options->address, n_items);
+    while (!cli_interrupted()) {
+        const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
+        (void)nanosleep(&pause, NULL); /* a signal ends it */
+        close_late(&s);
+    }
+    MHD_stop_daemon(daemon);
+    pthread_mutex_destroy(&s.lock);
+    return CLI_OK;
+}

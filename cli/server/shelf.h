@@ -1,0 +1,39 @@
+/* What a server offers: a fixed list of names, each with the place of an array or tree. Requests are
+ * looked up in it, and never become paths. */
+#ifndef CLI_SHELF_H
+#define CLI_SHELF_H
+
+#include "cli.h"
+
+/* At most so many files are offered. */
+enum { SHELF_MOST = 10000 };
+
+typedef struct shelf_item {
+    char *name;     /* "sub/x.zarr": its array or groups, as Zarr */
+    char *path;     /* for caterva_open or caterva_tree_open */
+    bool is_tree;
+    char *raw_name; /* "sub/x.b2nd"; NULL: it is no single file */
+    char *raw_path;
+} shelf_item;
+
+typedef struct shelf {
+    shelf_item *items; /* sorted by name */
+    size_t n, room;
+    const shelf_item **raw; /* those with a raw_name, sorted by it */
+    size_t n_raw;
+    bool is_cut; /* there are more than SHELF_MOST */
+} shelf;
+
+/* Lists the arrays and trees at `paths`: each is one, or a directory, which is searched for files and
+ * directories with the suffixes .b2nd, .b2frame, .b2z, .b2d, .b2e and .zarr. Hidden names and
+ * symbolic links in it are left out. Reports a path that does not exist or is neither. Release *out
+ * with shelf_free, also after a failure. */
+cli_exit shelf_fill(char *const *paths, int n, shelf *out);
+void shelf_free(shelf *all);
+
+/* Finds the item whose name is followed by a slash or the end in `path`, and sets *rest to what
+ * follows. NULL: there is none. */
+const shelf_item *shelf_find(const shelf *all, const char *path, const char **rest);
+const shelf_item *shelf_find_raw(const shelf *all, const char *path);
+
+#endif
