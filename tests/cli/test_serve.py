@@ -1,0 +1,329 @@
+"""`caterva serve`: what it answers, in zarr-python, in this library and in raw requests; and what
+hostile clients get. Paths are never more than names in a list."""
+
+import asyncio
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+import warnings
+from pathlib import Path
+
+import blosc2
+import numpy as np
+
+from tool_cli import CLI, LONG, SANITIZED, Case, environment, main, run
+
+try:
+    import zarr
+except ImportError:
+    zarr = None
+
+MEMORY = 200 << 20
+
+
+def smooth(shape, dtype="<f4"):
+    return (np.arange(np.prod(shape)) // 7 % 1000).astype(dtype).reshape(shape)
+
+
+class Server(Case):
+    def setUp(self):
+        super().setUp()
+        self.path("data").mkdir()
+        self.items = smooth((30, 40, 50))
+        self.write("data/x.b2nd", self.items, chunks=(10, 20, 25), blocks=(5, 10, 25))
+        self.write("secret.b2nd", smooth((5,)))
+        self.path("data/notes.txt").write_text("secret")
+
+    def write(self, name, items, **options):
+        return blosc2.asarray(items, urlpath=str(self.path(name)), mode="w", **options)
+
+    @contextlib.contextmanager
+    def serving(self, *arguments):
+        """Yields the process; sets self.port."""
+        with open(self.path("stderr"), "wb") as err:
+            server = subprocess.Popen([CLI, "serve", "--port", "0", *map(str, arguments)],
+                                      stdout=subprocess.PIPE, stderr=err, env=environment(),
+                                      cwd=self.folder)
+            try:
+                line = server.stdout.readline().decode()
+                if "libmicrohttpd" in self.path("stderr").read_text():
+                    self.skipTest(self.path("stderr").read_text())
+                found = re.search(r"at http://.*:(\d+)/$", line.strip())
+                self.assertTrue(found, (line, self.path("stderr").read_text()))
+                self.port = int(found[1])
+                yield server
+                self.assertIsNone(server.poll(), self.path("stderr").read_text())
+            finally:
+                server.terminate()
+                try:
+                    self.status = server.wait(60)
+                finally:
+                    server.kill()
+                    server.stdout.close()
+
+    def get(self, path, method="GET", **headers):
+        """Status, headers and body of one request."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        c.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
+            c.putheader(name.replace("_", "-"), value)
+        c.endheaders()
+        reply = c.getresponse()
+        body = reply.read()
+        c.close()
+        return reply.status, reply.headers, body
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+
+class Answers(Server):
+    def test_files(self):
+        stored = self.path("data/x.b2nd").read_bytes()
+        with self.serving("data"):
+            status, headers, body = self.get("/x.b2nd")
+            self.assertEqual((status, body), (200, stored))
+            tag = headers["ETag"]
+            self.assertEqual(self.get("/x.b2nd", "HEAD")[0], 200)
+            self.assertEqual(self.get("/x.b2nd", "HEAD")[1]["Content-Length"], str(len(stored)))
+            for text, part in (("0-9", stored[:10]), ("5-", stored[5:]), ("-7", stored[-7:]),
+                               ("10-10", stored[10:11]), ("3-999999999", stored[3:]),
+                               ("-999999999", stored)):
+                status, headers, body = self.get("/x.b2nd", Range="bytes=" + text)
+                self.assertEqual((status, body), (206, part), text)
+                self.assertTrue(headers["Content-Range"].endswith(f"/{len(stored)}"))
+            for text in (f"{len(stored)}-", "-0", "99999999999-"):
+                status, headers, _ = self.get("/x.b2nd", Range="bytes=" + text)
+                self.assertEqual((status, headers["Content-Range"]),
+                                 (416, f"bytes */{len(stored)}"), text)
+            for text in ("bytes=5-3", "bytes=", "bytes=-", "bytes=a-b", "items=0-3", "bytes=0-3,8-9",
+                         "bytes=99999999999999999999-"):
+                self.assertEqual(self.get("/x.b2nd", Range=text)[0], 200, text)
+            self.assertEqual(self.get("/x.b2nd", If_None_Match=tag)[0], 304)
+            self.assertEqual(self.get("/x.b2nd", If_None_Match="W/" + tag)[0], 304)
+            self.assertEqual(self.get("/x.b2nd", If_Match='"other"')[0], 412)
+            self.assertEqual(self.get("/x.b2nd", If_Match=tag)[0], 200)
+            self.assertEqual(self.get("/x.b2nd", Range="bytes=0-3", If_Range=tag)[0], 206)
+            self.assertEqual(self.get("/x.b2nd", Range="bytes=0-3", If_Range='"o"')[0], 200)
+            self.ok("diff", self.path("data/x.b2nd"), self.url("/x.b2nd"))
+        self.assertEqual(self.status, 0)
+
+    def test_headers_and_methods(self):
+        with self.serving("data"):
+            for path in ("/x.zarr/zarr.json", "/x.zarr/c/0/0/0", "/x.b2nd", "/none", "/"):
+                headers = self.get(path)[1]
+                self.assertEqual(headers["Access-Control-Allow-Origin"], "*", path)
+                self.assertEqual(headers["Cache-Control"],
+                                 "no-store" if path == "/none" else "no-cache")
+            status, headers, _ = self.get("/x.zarr/zarr.json", "OPTIONS")
+            self.assertEqual((status, headers["Access-Control-Allow-Methods"]),
+                             (204, "GET, HEAD, OPTIONS"))
+            for method in ("PUT", "POST", "DELETE", "PATCH", "BREW"):
+                self.assertEqual(self.get("/x.b2nd", method, Content_Length="0")[0], 405, method)
+            status, headers, body = self.get("/x.zarr/c/1/2/1")
+            self.assertEqual(self.get("/x.zarr/c/1/2/1", Range="bytes=20-29")[2], body[20:30])
+            self.assertEqual(self.get("/x.zarr/c/1/2/1", If_None_Match=headers["ETag"])[0], 304)
+
+    def test_the_list(self):
+        self.write("data/<b>&\u00fc %.b2nd", smooth((5,), "<i2"))
+        self.path("data/.hidden").mkdir()
+        self.write("data/.hidden/y.b2nd", smooth((5,)))
+        os.symlink(self.path("secret.b2nd"), self.path("data/link.b2nd"))
+        self.path("data/broken.b2nd").write_bytes(b"no frame")
+        with self.serving("data"):
+            found = json.loads(self.get("/index.json")[2])["arrays"]
+            self.assertEqual([a["name"] for a in found], ["<b>&\u00fc %.zarr", "x.zarr"])
+            self.assertEqual(found[1] | {"stored_bytes": 0},
+                             {"name": "x.zarr", "file": "x.b2nd", "dtype": "<f4",
+                              "shape": [30, 40, 50], "chunks": [5, 10, 25],
+                              "data_bytes": self.items.nbytes, "stored_bytes": 0})
+            page = self.get("/")[2].decode()
+            self.assertNotIn("<b>&", page)
+            self.assertIn("&lt;b&gt;&amp;\u00fc %.zarr", page)
+            link = "/%3Cb%3E%26%C3%BC%20%25"
+            self.assertIn(link + ".b2nd", page)
+            self.assertEqual(self.get(link + ".zarr/zarr.json")[0], 200)
+            self.assertEqual(self.get("/link.b2nd")[0], 404)
+
+    def test_changes_are_seen(self):
+        with self.serving("data/x.b2nd"):
+            status, headers, first = self.get("/x.zarr/c/0/0/0")
+            tag = self.get("/x.b2nd")[1]["ETag"]
+            self.ok("put", self.path("data/x.b2nd"), "0,0,0", "--fill", "5")
+            time.sleep(1.5)
+            self.assertNotEqual(self.get("/x.zarr/c/0/0/0")[2], first)
+            self.assertNotEqual(self.get("/x.b2nd")[1]["ETag"], tag)
+
+    def test_damage_is_an_error(self):
+        self.ok("seal", self.path("data/x.b2nd"))
+        data = bytearray(self.path("data/x.b2nd").read_bytes())
+        data[400:1200] = bytes(800)
+        self.path("data/x.b2nd").write_bytes(data)
+        with self.serving("data"):
+            status, _, body = self.get("/x.zarr/c/0/0/0")
+            self.assertEqual(status, 500)
+            self.assertNotIn(str(self.folder).encode(), body)
+        self.assertIn("x.b2nd", self.path("stderr").read_text())
+
+    def test_what_cannot_be_served(self):
+        self.fails(3, "serve", self.path("data/none"))
+        self.path("empty").mkdir()
+        self.assertIn("no array or tree", self.fails(3, "serve", self.path("empty")))
+        self.fails(2, "serve", "http://example.org/x.b2nd")
+        self.fails(2, "serve", self.path("data"), "--port", "99999")
+        self.fails(2, "serve", self.path("data"), "--bind", "256.1.1.1")
+        with self.serving("data"):
+            self.assertIn("cannot listen",
+                          self.fails(3, "serve", self.path("data"), "--port", self.port))
+
+    def test_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.serving("data") as server:
+                self.get("/")
+                server.send_signal(number)
+                self.assertEqual(server.wait(60), 0)
+                server.poll = lambda: None
+
+
+@unittest.skipIf(zarr is None, "zarr-python is not installed")
+class Zarr(Server):
+    """Read by zarr-python, through a store of plain requests."""
+
+    def open(self, path, **options):
+        test = self
+
+        class Http(zarr.storage.MemoryStore):
+            async def get(self, key, prototype=None, byte_range=None):
+                status, _, body = await asyncio.to_thread(test.get, f"{path}/{key}")
+                if status == 404:
+                    return None
+                test.assertEqual(status, 200, key)
+                return (prototype or zarr.core.buffer.default_buffer_prototype()
+                        ).buffer.from_bytes(body)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return zarr.open(Http(read_only=True), mode="r", **options)
+
+    def test_arrays(self):
+        self.write("data/delta.b2nd", self.items, chunks=(10, 20, 25), blocks=(5, 10, 25),
+                   cparams={"filters": [blosc2.Filter.DELTA]})
+        self.write("data/odd.b2nd", self.items, chunks=(10, 20, 25), blocks=(4, 13, 25))
+        self.write("data/zero.b2nd", np.float64(3))
+        self.ok("repack", self.path("data/x.b2nd"), self.path("data/dual.zarr"), "--zarr")
+        with self.serving("data"):
+            for name in ("x", "delta", "odd", "dual"):
+                found = self.open(f"/{name}.zarr")
+                np.testing.assert_array_equal(found[...], self.items)
+                np.testing.assert_array_equal(found[3:9, ::7, 5], self.items[3:9, ::7, 5])
+            self.assertEqual(self.open("/zero.zarr")[()], 3)
+            self.ok("diff", self.path("data/x.b2nd"), self.url("/dual.b2nd"))
+
+    def test_trees(self):
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/x"] = self.items
+            tree["/y"] = np.arange(5)
+        self.ok("pack", self.path("data/t.b2d"), self.path("data/p.b2z"))
+        with self.serving("data"):
+            for name in ("t", "p"):
+                root = self.open(f"/{name}.zarr")
+                self.assertEqual(sorted(k for k, _ in root.members(max_depth=None)),
+                                 ["g", "g/x", "y"])
+                np.testing.assert_array_equal(root["g/x"][...], self.items)
+            self.assertEqual(self.get("/p.b2z")[0], 200)
+            self.assertEqual(self.get("/t.zarr/none/zarr.json")[0], 404)
+
+
+class Hostile(Server):
+    def memory(self, server):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{server.pid}/status").read_text()
+            return int(re.search(r"VmHWM:\s+(\d+)", text)[1]) << 10
+        return 0
+
+    def paths(self, rng):
+        names = ["..", ".", "", "%2e%2e", "%252e%252e", "..%2f", "%00", "x.b2nd", "x.zarr", "c", "0",
+                 "secret.b2nd", "notes.txt", "data", "zarr.json", "view", "etc", "passwd", "-1",
+                 "99999999999999999999", "%ff", "%", "%c0%ae", "a" * 300, "..\\", "::", "g", "\x7f"]
+        return "/" + rng.choice(["/", "%2f", "//"]).join(
+            rng.choice(names) for _ in range(rng.randrange(8)))
+
+    def test_paths_and_requests(self):
+        seed = random.randrange(1 << 30)
+        print("seed", seed)
+        rng = random.Random(seed)
+        secret = self.path("secret.b2nd").read_bytes()
+        fields = ["Range: bytes=%d-%d", "Range: bytes=-%d", "If-Match: %d", "X: " + "y" * 3000,
+                  "If-None-Match: " + '"a",' * 200, "Range: " + "bytes=0-1," * 100, "Host: %d",
+                  "Content-Length: %d", "Transfer-Encoding: chunked", "Connection: close"]
+        with self.serving("data") as server:
+            for n in range(10_000 if LONG else 1000):
+                path = self.paths(rng)
+                lines = [f"{rng.choice(['GET', 'HEAD', 'GET', 'POST', 'X' * 50])} {path} HTTP/1.1",
+                         "Host: a"]
+                for _ in range(rng.randrange(4)):
+                    field = rng.choice(fields)
+                    lines.append(re.sub("%d", lambda _: str(rng.randrange(1 << 70)), field))
+                data = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+                if rng.random() < 0.1:
+                    data = bytes(rng.randrange(256) for _ in range(rng.randrange(2000)))
+                elif rng.random() < 0.1:
+                    data = data[:rng.randrange(len(data))]
+                with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+                    s.sendall(data)
+                    s.settimeout(0.5)  # some wait for a body
+                    with contextlib.suppress(OSError):
+                        s.shutdown(socket.SHUT_WR)
+                        reply = b""
+                        while part := s.recv(1 << 16):
+                            reply += part
+                        self.assertNotIn(secret, reply, path)
+                        self.assertNotIn(b"root:", reply, path)
+            self.assertEqual(self.get("/x.zarr/zarr.json")[0], 200)
+            if not SANITIZED:
+                self.assertLess(self.memory(server), MEMORY)
+
+    def test_many_and_slow_connections(self):
+        rng = np.random.default_rng(1)
+        self.write("data/big.b2nd", rng.integers(0, 1 << 60, (64, 1 << 17)),
+                   chunks=(8, 1 << 17), blocks=(1, 1 << 17))  # blocks of 1 MiB
+        with self.serving("data") as server:
+            clients = []
+            for n in range(1000):
+                s = socket.socket()
+                s.setblocking(False)
+                with contextlib.suppress(BlockingIOError):
+                    s.connect(("127.0.0.1", self.port))
+                clients.append(s)
+            time.sleep(0.5)
+            for n, s in enumerate(clients):  # some ask for much and never read
+                with contextlib.suppress(OSError):
+                    s.send(b"GET /big.zarr/c/%d/0 HTTP/1.1\r\nHost: a\r\n\r\n" % (n % 64)
+                           if n % 2 else b"GET /big.zarr HT")
+            time.sleep(1)
+            for s in clients:
+                s.close()
+            for _ in range(100):
+                with contextlib.suppress(OSError):
+                    if self.get("/x.zarr/zarr.json")[0] == 200:
+                        break
+                time.sleep(0.2)
+            else:
+                self.fail("the server does not answer any more")
+            self.assertEqual(hashlib.sha256(self.get("/x.b2nd")[2]).digest(),
+                             hashlib.sha256(self.path("data/x.b2nd").read_bytes()).digest())
+            if not SANITIZED:
+                self.assertLess(self.memory(server), MEMORY)
+
+
+if __name__ == "__main__":
+    main()
