@@ -1,0 +1,102 @@
+"""The pages of `caterva serve` in a headless Chromium: pixels are compared with NumPy's."""
+
+import base64
+import unittest
+
+import numpy as np
+
+from test_serve import Server
+from tool_browser import Browser, program
+from tool_cli import main
+
+DONE = """new Promise((done, fail) => { const start = Date.now(); const wait = () => {
+  const state = document.body?.dataset.state;
+  if (state === "done" || state === "failed") done(document.getElementById("status").textContent);
+  else if (Date.now() - start > 60000) fail(new Error("waited for a minute"));
+  else setTimeout(wait, 20); }; wait(); })"""
+PIXELS = """(() => { const c = document.getElementById("picture");
+  const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  let text = ""; for (const byte of d) text += String.fromCharCode(byte);
+  return [c.width, c.height, btoa(text)]; })()"""
+
+
+def gray(plane, lo, hi):
+    """What the page paints: the index of the colour, as red, green and blue."""
+    scaled = np.floor((plane.astype("f8") - lo) / (hi - lo) * 256)
+    return np.clip(scaled, 0, 255).astype("u1")
+
+
+@unittest.skipIf(program() is None, "there is no Chromium")
+class Viewer(Server):
+    def pixels(self, browser):
+        width, height, text = browser.evaluate(PIXELS)
+        return np.frombuffer(base64.b64decode(text), "u1").reshape(height, width, 4)
+
+    def change(self, browser, name, value, event="input"):
+        browser.evaluate(f"""(() => {{ const e = document.getElementById("{name}");
+            document.body.dataset.state = ""; e.value = {value!r};
+            e.dispatchEvent(new Event("{event}")); }})()""")
+
+    def open(self, path):
+        self.path("profile").mkdir(exist_ok=True)
+        browser = Browser(self.path("profile"), self.url(path))
+        self.addCleanup(browser.close)
+        for _ in range(500):  # the page may not have begun
+            if browser.evaluate("location.pathname") == path.replace(" ", "%20"):
+                break
+        return browser
+
+    def check(self, browser, plane, lo=None, hi=None):
+        self.assertEqual(browser.evaluate(DONE), "")
+        got = self.pixels(browser)
+        lo = plane.min() if lo is None else lo
+        hi = plane.max() if hi is None else hi
+        for channel in range(3):
+            np.testing.assert_array_equal(got[..., channel], gray(plane, lo, hi))
+        np.testing.assert_array_equal(got[..., 3], 255)
+
+    def test_slices(self):
+        with self.serving("data"):
+            if self.get("/view/x.zarr")[0] == 404:
+                self.skipTest("the program was built without the viewer")
+            browser = self.open("/view/x.zarr")
+            self.check(browser, self.items[15])
+            for index in (0, 3, 29):
+                self.change(browser, "axis0", str(index))
+                self.check(browser, self.items[index])
+            self.change(browser, "rows", "0", "change")
+            self.check(browser, self.items[:, 20])
+            self.change(browser, "rows", "2", "change")
+            self.check(browser, self.items[:, 20].T)
+            browser.evaluate("""(() => { for (const [id, value] of [["low", 100], ["high", 500]]) {
+                const e = document.getElementById(id); e.value = value;
+                e.dispatchEvent(new Event("input")); }
+                document.body.dataset.state = "done"; })()""")
+            self.check(browser, self.items[:, 20].T, 100, 500)
+            self.assertIn("zarrita", self.get("/viewer-licences.txt")[2].decode())
+
+    def test_types_and_failures(self):
+        for name, items in (("b", np.arange(100) % 7 > 3), ("i", np.arange(-50, 50, dtype=">i8")),
+                            ("z", np.zeros((0, 3))), ("s", np.array(["a", "b"]))):
+            self.write(f"data/{name}.b2nd", items)
+        with self.serving("data"):
+            if self.get("/view/x.zarr")[0] == 404:
+                self.skipTest("the program was built without the viewer")
+            self.assertEqual(self.get("/view/none.zarr")[0], 404)
+            browser = self.open("/view/b.zarr")
+            self.check(browser, (np.arange(100) % 7 > 3)[None].astype("u1"))
+            for name, plane in (("i", np.arange(-50, 50)[None]), ("z", None), ("s", None)):
+                browser.evaluate(f"location.href = '/view/{name}.zarr'")
+                for _ in range(500):
+                    if browser.evaluate("location.pathname") == f"/view/{name}.zarr":
+                        break
+                if plane is None:
+                    self.assertIn("cannot be shown", browser.evaluate(DONE))
+                else:
+                    self.check(browser, plane)
+
+
+del Server  # its subclasses are the tests
+
+if __name__ == "__main__":
+    main()
