@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
 import json
 import pickle
 import random
@@ -17,6 +18,7 @@ import xarray as xr
 
 zarr = pytest.importorskip("zarr", minversion="3.1", reason="zarr-python 3.1 is not here")
 
+import caterva.zarr  # noqa: E402
 from caterva.zarr import Store  # noqa: E402
 from zarr.abc.store import (  # noqa: E402
     OffsetByteRequest,
@@ -266,3 +268,8 @@ def test_urls() -> None:
             pytest.skip(str(error))
         found = zarr.open_array(pickle.loads(pickle.dumps(store)))
         np.testing.assert_array_equal(found[:], ITEMS)
+
+
+def test_examples_run() -> None:
+    result = doctest.testmod(caterva.zarr)
+    assert result.failed == 0 and result.attempted >= 6
