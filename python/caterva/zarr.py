@@ -31,7 +31,6 @@ from ._options import Path
 from ._places import is_remote, place_to_open
 from ._remote import Remote
 from ._shown import shown
-from ._trees import open_tree
 
 __all__ = ["Store"]
 
@@ -39,19 +38,6 @@ _METADATA = "zarr.json"
 _CHUNK = re.compile(r"(?:(?P<node>.+)/)?c(?P<index>(?:/(?:0|[1-9][0-9]{0,18}))*)")
 _CODECS = {"blosclz", "lz4", "lz4hc", "zlib", "zstd"}
 _FILTERS = {"shuffle", "bitshuffle", "trunc-prec"}
-
-
-def _open_root(
-    place: str, remote: Remote | Mapping[str, Any] | None, options: _options.Members
-) -> Array | Group:
-    try:
-        return open_any(place, remote=remote, **options)
-    except UnsupportedError:
-        try:
-            return open_tree(place, remote=remote, **options)  # a hierarchy of Zarr groups
-        except UnsupportedError:
-            pass
-        raise
 
 
 def _join(*parts: str) -> str:
@@ -146,7 +132,7 @@ class Store(stores.Store):
         self._place = place_to_open(path)
         self._remote = remote
         self._options = options
-        self._root = _open_root(self._place, remote, options)
+        self._root = open_any(self._place, remote=remote, **options)
         self._is_far = is_remote(self._place)
         self._node = functools.lru_cache(maxsize=64)(self._open_node)
         self._is_open = True
