@@ -182,13 +182,36 @@ static caterva_status zarr_it(life *l, caterva_error *err)
     return CATERVA_OK;
 }
 
+/* As Zarr readers get it, block by block. */
+static caterva_status present_it(caterva_array *array, caterva_error *err)
+{
+    char *text;
+    void *bytes;
+    size_t size;
+    CV_TRY(caterva_zarr_metadata(array, &text, &size, err));
+    caterva_free(text);
+    for (int64_t i = 0; i < N / BLOCK; i += 11) {
+        CV_TRY(caterva_zarr_chunk(array, &i, &bytes, &size, err));
+        caterva_free(bytes);
+    }
+    return CATERVA_OK;
+}
+
 static caterva_status pack_it(life *l, caterva_error *err)
 {
     void *frame;
     size_t size;
+    caterva_array *array;
+    caterva_open_options o = CATERVA_OPEN_INIT;
+    o.threads = 1;
     CV_TRY(caterva_frame_copy(l->array, &frame, &size, err));
+    caterva_status status = caterva_frame_open(frame, size, 1, &o, &array, err);
+    if (status == CATERVA_OK) {
+        status = present_it(array, err);
+        caterva_discard(array);
+    }
     caterva_free(frame);
-    return CATERVA_OK;
+    return status;
 }
 
 typedef caterva_status step(life *l, caterva_error *err);
