@@ -58,7 +58,7 @@ static cv_status put_item(const taking *t, const uint8_t *item, cv_error *err)
 static cv_status put_special(const taking *t, cv_special special, const uint8_t *item,
                              cv_error *err)
 {
-    if (special == CV_SPECIAL_VALUE) return put_item(t, item, err);
+    if (item) return put_item(t, item, err); /* CV_SPECIAL_VALUE */
     if (special == CV_SPECIAL_NAN) return put_item(t, cv_nan_item(t->grid->item_size), err);
     uint8_t *zeros = cv_calloc(1, (size_t)t->grid->item_size);
     if (!zeros) return cv_fail_memory(err, (size_t)t->grid->item_size, "an item");
