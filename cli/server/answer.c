@@ -350,19 +350,16 @@ static const viewer_asset *find_asset(const char *name)
 void answer_make(answerer *a, const char *path, answer *out)
 {
     static const char view[] = "view/";
-    const char *rest, *name = path + 1;
+    const char *rest, *name = path + (path[0] == '/');
     const shelf_item *item;
     const viewer_asset *asset = find_asset(name);
+    if (strncmp(name, view, sizeof view - 1) == 0 &&
+        shelf_find(a->all, name + sizeof view - 1, &rest))
+        asset = find_asset("view.html");
     *out = (answer){.file = -1};
-    if (path[0] != '/')
-        not_found(out);
-    else if (!*name || strcmp(name, "index.json") == 0)
+    if (!*name || strcmp(name, "index.json") == 0)
         give_list(a, *name != '\0', out);
     else if (asset)
-        give_asset(asset, out);
-    else if (strncmp(name, view, sizeof view - 1) == 0 &&
-             shelf_find(a->all, name + sizeof view - 1, &rest) &&
-             (asset = find_asset("view.html")))
         give_asset(asset, out);
     else if ((item = shelf_find(a->all, name, &rest)))
         give_key(a, item, rest, out);

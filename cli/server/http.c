@@ -332,10 +332,9 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 
 static int digit_of(char c)
 {
-    static const char digits[] = "0123456789abcdef";
-    char lower = c >= 'A' && c <= 'F' ? (char)(c + 'a' - 'A') : c;
-    const char *at = c ? strchr(digits, lower) : NULL;
-    return at ? (int)(at - digits) : -1;
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) % 16 : -1;
 }
 
 /* Decodes %XX in place, once; %00 and what is no number stay. */
@@ -347,7 +346,8 @@ static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
     for (const char *at = text; *at; at++) {
         int high = *at == '%' ? digit_of(at[1]) : -1, low = high >= 0 ? digit_of(at[2]) : -1;
         bool is_escape = low >= 0 && high + low > 0;
-        *to++ = is_escape ? (char)(high * 16 + low) : *at;
+        uint8_t byte = (uint8_t)(is_escape ? high * 16 + low : *at);
+        memcpy(to++, &byte, 1);
         if (is_escape) at += 2;
     }
     *to = '\0';
