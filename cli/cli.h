@@ -26,6 +26,13 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
+/* Functions that plug-ins may call; see foreign/foreign.h. */
+#if defined(__GNUC__) || defined(__clang__)
+#define CLI_API __attribute__((visibility("default")))
+#else
+#define CLI_API
+#endif
+
 /* Returns `expr` from the enclosing function unless it is CLI_OK. Only if nothing must be freed. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
@@ -36,17 +43,17 @@ typedef enum cli_exit {
 /* ---- Reports (all on stderr) -------------------------------------------- */
 
 /* Prints "caterva: <sentence>" and returns `code`. */
-cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
+CLI_API cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
 /* Prints "caterva: warning: <sentence>". The command still succeeds. */
-void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
+CLI_API void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* Reports a failed system call like cli_fail, with the text of errno appended. Returns CLI_IO, or
  * CLI_INTERRUPTED if a signal caused the failure. */
-cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
+CLI_API cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* Reports a failed library call on the array at `path`. Returns the exit status for err->code. */
-cli_exit cli_fail_array(const char *path, const caterva_error *err);
+CLI_API cli_exit cli_fail_array(const char *path, const caterva_error *err);
 /* Whether the status means damaged data rather than a failure to read. */
 bool cli_is_damage(caterva_status status);
 
@@ -65,8 +72,8 @@ cli_shown cli_show_place(const char *path);
 cli_shown cli_show_sentence(const char *text);
 
 /* Allocates `size` bytes, at least one byte. Reports a failure, and then returns NULL. */
-void *cli_alloc(size_t size);
-char *cli_copy_text(const char *text);
+CLI_API void *cli_alloc(size_t size);
+CLI_API char *cli_copy_text(const char *text);
 
 /* Flushes stdout. If any output was lost, reports that and returns CLI_IO. */
 cli_exit cli_flush_stdout(void);
@@ -76,7 +83,7 @@ cli_exit cli_flush_stdout(void);
 /* Catches SIGINT, SIGTERM and SIGHUP, except those that the parent process ignores. The first
  * signal sets a flag that loops check. A second signal ends the program immediately. */
 void cli_catch_signals(void);
-bool cli_interrupted(void);
+CLI_API bool cli_interrupted(void);
 
 /* Ends the process with the received signal. main calls it last. */
 int cli_end_interrupted(void);
@@ -88,8 +95,8 @@ cli_exit cli_wait(int fd, bool to_write);
  * the process. After cli_mind_file, a second signal deletes the file `path` too; the text `path`
  * must stay valid until cli_forget_file. */
 void cli_mind_temporaries(void);
-void cli_mind_file(const char *path);
-void cli_forget_file(const char *path);
+CLI_API void cli_mind_file(const char *path);
+CLI_API void cli_forget_file(const char *path);
 
 /* ---- Arguments ---------------------------------------------------------- */
 
