@@ -46,7 +46,7 @@ typedef struct viewing {
     caterva_dtype *dtype;
     selection sel;
     array_shape shape;                  /* of the selection */
-    const char **dims;                  /* names of the array's axes; or NULL */
+    const char *const *dims;            /* names of the array's axes; or NULL */
     const char *axes[CATERVA_MAX_DIMS]; /* names of the selection's axes; or NULL */
     int channels;
     int64_t step[2]; /* step of the sample along rows, and along columns */
@@ -173,7 +173,9 @@ static cli_exit parse_viewing(viewing *v, const source *of)
 /* Takes ownership of in->from. */
 static cli_exit view(const cli_args *args, input *in)
 {
-    viewing v = {.args = args, .dims = in->array ? dims_of(in->array) : NULL};
+    const char **names = in->array ? dims_of(in->array) : NULL;
+    viewing v = {.args = args, .dims = names};
+    if (in->place.node) v.dims = (const char *const *)in->place.node->dims;
     cli_exit code = parse_viewing(&v, in->from);
     if (code == CLI_OK) {
         source *from = in->from;
@@ -185,14 +187,14 @@ static cli_exit view(const cli_args *args, input *in)
     if (code == CLI_OK) code = view_source(&v, in->from);
     selection_free(&v.sel);
     caterva_dtype_free(v.dtype);
-    caterva_free(v.dims);
+    caterva_free(names);
     return code;
 }
 
 static cli_exit open_seen(const cli_args *args, const char *path, input *in)
 {
     *in = (input){.path = path, .probe = PROBE_INIT};
-    if (probe_is_npy(path)) {
+    if (input_is_other(path)) {
         CLI_TRY(input_find(args, path, in));
         return input_open(args, NULL, NULL, in);
     }
@@ -221,7 +223,7 @@ const cli_command cli_command_view = {
         "outputs, or NO_COLOR, show plain characters; --png writes a file with a pixel for\n"
         "each item. For more than 16 million items, a terminal shows a sample. Complex\n"
         "numbers show their absolute value; values that are not finite are black, or empty.\n"
-        "FILE may be a NumPy file.",
+        "FILE may be one that convert reads: a NumPy file and others.",
     .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,

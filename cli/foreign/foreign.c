@@ -146,7 +146,7 @@ static void free_members(foreign_node *node)
 {
     for (size_t i = 0; i < node->n_attributes; i++) {
         free(node->attributes[i].name);
-        caterva_free(node->attributes[i].value);
+        free(node->attributes[i].value);
     }
     free(node->attributes);
     if (node->dims) free_texts(node->dims, (size_t)node->ndim);
@@ -302,18 +302,29 @@ const foreign_attribute *foreign_attribute_of(const foreign_node *node, const ch
     return NULL;
 }
 
-cli_exit foreign_set_packed(foreign_node *node, const char *name, void *value, size_t size)
+cli_exit foreign_copy_packed(foreign_node *node, const char *name, const void *value,
+                             size_t size)
 {
-    void *attributes =
-        grow(node->attributes, node->n_attributes, sizeof *node->attributes);
-    char *copy = attributes ? cli_copy_text(name) : NULL;
-    if (attributes) node->attributes = attributes;
-    if (!copy) {
-        caterva_free(value);
+    void *attributes = grow(node->attributes, node->n_attributes, sizeof *node->attributes);
+    if (!attributes) return CLI_IO;
+    node->attributes = attributes;
+    foreign_attribute *a = &node->attributes[node->n_attributes];
+    *a = (foreign_attribute){cli_copy_text(name), cli_alloc(size), size};
+    if (!a->name || !a->value) {
+        free(a->name);
+        free(a->value);
         return CLI_IO;
     }
-    node->attributes[node->n_attributes++] = (foreign_attribute){copy, value, size};
+    memcpy(a->value, value, size);
+    node->n_attributes++;
     return CLI_OK;
+}
+
+cli_exit foreign_set_packed(foreign_node *node, const char *name, void *value, size_t size)
+{
+    cli_exit code = foreign_copy_packed(node, name, value, size);
+    caterva_free(value);
+    return code;
 }
 
 static cli_exit set_values(foreign_node *node, const char *name, const caterva_value *values,

@@ -16,7 +16,7 @@
 
 typedef struct foreign_attribute {
     char *name;
-    void *value; /* one MessagePack value, see caterva_value.h; released with caterva_free */
+    void *value; /* one MessagePack value, see caterva_value.h */
     size_t size;
 } foreign_attribute;
 
@@ -69,6 +69,7 @@ struct foreign_file {
 typedef struct foreign_writer foreign_writer;
 struct foreign_writer {
     const char *path; /* borrowed; for messages */
+    bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
     void *own;
 
     /* Adds a group or array, after the group that it is in. "/" is added first, with the attributes
@@ -77,8 +78,8 @@ struct foreign_writer {
      * be written: CLI_UNSUPPORTED. */
     cli_exit (*add)(foreign_writer *self, foreign_node *node);
 
-    /* Writes items, in C order. Boxes do not overlap and end at multiples of the node's chunk_shape
-     * that `add` may have changed. */
+    /* Writes items, in C order. Boxes do not overlap, and end at multiples of the node's chunk_shape,
+     * which `add` may change, where memory allows it. */
     cli_exit (*write)(foreign_writer *self, const foreign_node *array, const int64_t *start,
                       const int64_t *stop, const void *src);
 
@@ -123,6 +124,8 @@ CLI_API cli_exit foreign_set_numbers(foreign_node *node, const char *name, const
 /* Takes ownership of a value that caterva_value_pack made, also on failure. */
 CLI_API cli_exit foreign_set_packed(foreign_node *node, const char *name, void *value,
                                     size_t size);
+CLI_API cli_exit foreign_copy_packed(foreign_node *node, const char *name, const void *value,
+                                     size_t size);
 /* NULL if there is no attribute of that name. */
 CLI_API const foreign_attribute *foreign_attribute_of(const foreign_node *node,
                                                       const char *name);

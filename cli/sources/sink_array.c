@@ -116,19 +116,38 @@ static cli_exit copy_attributes(caterva_array *from, caterva_array *to, const ch
     return CLI_OK;
 }
 
+/* Copies the attributes of a node, and the names of the axes that the items still have. */
+static cli_exit copy_node(const foreign_node *node, const source *from, caterva_array *to,
+                          const char *path)
+{
+    caterva_error err;
+    const char *dims[CATERVA_MAX_DIMS] = {0};
+    for (int d = 0; node->dims && d < from->shape.ndim; d++)
+        if (from->axes[d] > 0) dims[d] = node->dims[from->axes[d] - 1];
+    caterva_status status = node->dims ? caterva_dims_set(to, dims, &err) : CATERVA_OK;
+    for (size_t i = 0; i < node->n_attributes && status == CATERVA_OK; i++) {
+        const foreign_attribute *a = &node->attributes[i];
+        status = caterva_attr_set(to, a->name, a->value, a->size, &err);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
+}
+
 cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
-                           caterva_array *like, sink **out)
+                           const origin *like, sink **out)
 {
     creation c;
-    caterva_array *array = NULL;
-    cli_exit code = creation_init(&c, args, &from->shape, from->dtype, like);
+    caterva_array *array = NULL, *model = like ? like->array : NULL;
+    const foreign_node *node = like ? like->node : NULL;
+    cli_exit code = creation_init(&c, args, &from->shape, from->dtype, model);
+    if (code == CLI_OK && node) code = creation_take_node(&c, node, from);
     if (code == CLI_OK) code = creation_make(&c, path, &array);
     creation_free(&c);
     if (code != CLI_OK) return code;
     selection whole;
     selection_whole(from->shape.ndim, from->shape.shape, &whole);
-    if (like) code = copy_attributes(like, array, path, args->skip_damaged);
-    if (like && code == CLI_OK) code = dims_carry(like, from, array, path);
+    if (model) code = copy_attributes(model, array, path, args->skip_damaged);
+    if (model && code == CLI_OK) code = dims_carry(model, from, array, path);
+    if (node) code = copy_node(node, from, array, path);
     if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
     caterva_discard(array);
     return code;

@@ -10,7 +10,8 @@ typedef enum data_format {
     FORMAT_NPY,
     FORMAT_RAW,
     FORMAT_TEXT,
-    FORMAT_CSV
+    FORMAT_CSV,
+    FORMAT_FOREIGN /* see foreign/foreign.h */
 } data_format;
 
 /* Determines the format of `path` by its name, or by `named` if not NULL: the value of `option`

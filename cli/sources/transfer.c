@@ -5,7 +5,9 @@
 
 #include "terminal/progress.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void transfer_neutral(int64_t *align, int64_t *stretch)
 {
@@ -119,7 +121,8 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
     for (int d = 0; d < from->shape.ndim; d++) {
-        align[d] = to->align[d] > 1 ? to->align[d] : from->align[d];
+        bool more = to->align[d] == 1 || from->align[d] % to->align[d] == 0;
+        align[d] = more ? from->align[d] : to->align[d];
         phase[d] = to->phase[d];
         stretch[d] = from->stretch[d] > to->stretch[d] ? from->stretch[d] : to->stretch[d];
     }
@@ -191,6 +194,57 @@ cli_exit transfer(const cli_args *args, source *from, sink *to)
         code = to->finish(to);
     else
         to->abandon(to);
+    progress_end(&bar);
+    return code;
+}
+
+/* ---- Comparing -------------------------------------------------------------------------- */
+
+static cli_exit fail_box(const char *what, int ndim, const box *b)
+{
+    char text[CATERVA_MAX_DIMS * 44] = "";
+    size_t used = 0;
+    for (int d = 0; d < ndim; d++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld:%lld", d ? "," : "",
+                                 (long long)b->start[d], (long long)b->stop[d]);
+    return cli_fail(CLI_CORRUPT, "--verify: %s: the output differs from the input in [%s]",
+                    what, text);
+}
+
+static cli_exit compare_boxes(const char *what, source *a, source *b, walk *w, progress *bar,
+                              uint8_t *items)
+{
+    box next;
+    size_t room = walk_box_size(w, a->shape.item_size);
+    while (walk_next(w, &next)) {
+        int64_t size = box_items(&next, w->ndim) * a->shape.item_size;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(a->read(a, &next, items));
+        CLI_TRY(b->read(b, &next, items + room));
+        if (memcmp(items, items + room, (size_t)size) != 0)
+            return fail_box(what, w->ndim, &next);
+        progress_step(bar, bar->done + size);
+    }
+    return CLI_OK;
+}
+
+cli_exit transfer_compare(const cli_args *args, const char *what, source *a, source *b)
+{
+    walk w;
+    progress bar;
+    box everything = {0};
+    const walk_plan plan = {.align = a->align,
+                            .phase = (const int64_t[CATERVA_MAX_DIMS]){0},
+                            .stretch = a->stretch,
+                            .first_axis_fastest = a->first_axis_fastest,
+                            .memory = args->memory / 4};
+    walk_begin(&w, &a->shape, &plan);
+    if (w.done) return CLI_OK;
+    for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
+    progress_start(&bar, args, box_items(&everything, w.ndim) * a->shape.item_size);
+    uint8_t *items = cli_alloc(2 * walk_box_size(&w, a->shape.item_size));
+    cli_exit code = items ? compare_boxes(what, a, b, &w, &bar, items) : CLI_IO;
+    free(items);
     progress_end(&bar);
     return code;
 }

@@ -58,6 +58,20 @@ static void choose_temporary(char *text, size_t size, const char *target)
     snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
 }
 
+char *output_temporary(const char *path, const char *extension)
+{
+    size_t size = strlen(path) + strlen(extension) + 32;
+    char *text = cli_alloc(size);
+    char *target = cli_copy_text(path);
+    if (text && target) {
+        for (size_t n = strlen(target); n > 1 && target[n - 1] == '/';) target[--n] = '\0';
+        choose_temporary(text, size, target);
+        strcat(text, extension);
+    }
+    free(target);
+    return text;
+}
+
 /* Creates the file and returns its descriptor. Returns -1 with errno if that fails. */
 static int create_temporary(output *out, mode_t mode)
 {

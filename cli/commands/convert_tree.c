@@ -1,0 +1,329 @@
+/* Room: cli/commands. `caterva convert` of whole files: groups, arrays, dimensions and attributes of
+ * a file of another format become a tree, and back. A tree is made as a directory with a temporary
+ * name; for an archive this directory is packed. Reports everything that the output does not have. */
+#include "commands/convert_tree.h"
+
+#include "sources/foreign_sink.h"
+#include "sources/foreign_source.h"
+#include "sources/trees.h"
+#include "terminal/output.h"
+#include "terminal/progress.h"
+
+#include <caterva_tree.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool has_extension(const char *path, const char *extension)
+{
+    size_t size = strlen(path), n = strlen(extension);
+    while (size > 1 && path[size - 1] == '/') size--;
+    return size > n && strncasecmp(path + size - n, extension, n) == 0;
+}
+
+static bool is_tree_name(const char *path)
+{
+    return has_extension(path, ".b2d") || has_extension(path, ".b2z");
+}
+
+bool convert_is_tree(const cli_args *args)
+{
+    const char *in = args->positional[0], *out = args->positional[1];
+    if (strcmp(in, "-") == 0 || cli_is_url(out)) return false;
+    if (foreign_place_is(in)) return is_tree_name(out) && !strstr(out, "::");
+    return (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
+           tree_part_is(args, in);
+}
+
+static cli_exit refuse_options(const cli_args *args)
+{
+    if (!args->select && !args->astype && !args->view_dtype && !args->shape && !args->chunks &&
+        !args->blocks && !args->offset && !args->sparse)
+        return CLI_OK;
+    return cli_fail(CLI_USAGE, "--select, --astype, --view-dtype, --shape, --offset, --chunks, "
+                               "--blocks and --sparse require an output with one array");
+}
+
+/* Reports what the output will lack; an error with --strict. */
+static cli_exit check_losses(const cli_args *args, const char *path, char *const *losses,
+                             size_t n)
+{
+    foreign_report_losses(path, losses, n);
+    if (n == 0 || !args->strict) return CLI_OK;
+    return cli_fail(CLI_UNSUPPORTED, "%s: --strict: %zu things cannot be converted", path, n);
+}
+
+/* ---- To a tree -------------------------------------------------------------------------- */
+
+typedef struct to_tree {
+    const cli_args *args;
+    foreign_place in;
+    char *folder; /* the tree while it is made */
+    int64_t arrays, bytes;
+} to_tree;
+
+/* Returns "<folder>::/<name>", to be freed. */
+static char *url_of(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 4;
+    char *url = cli_alloc(size);
+    if (url) snprintf(url, size, "%s::/%s", folder, name);
+    return url;
+}
+
+static cli_exit set_group(caterva_tree *tree, const char *key, const foreign_node *node)
+{
+    caterva_error err;
+    caterva_status status =
+        key[1] ? caterva_tree_create_group(tree, key, &err) : CATERVA_OK;
+    for (size_t i = 0; i < node->n_attributes && status == CATERVA_OK; i++) {
+        const foreign_attribute *a = &node->attributes[i];
+        status = caterva_tree_attr_set(tree, key, a->name, a->value, a->size, &err);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(node->key, &err);
+}
+
+/* Makes all groups, with their attributes. */
+static cli_exit make_groups(const to_tree *c)
+{
+    caterva_tree *tree;
+    caterva_error err;
+    cli_exit code = CLI_OK;
+    if (caterva_tree_create(c->folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = node == c->in.node ? "" : foreign_place_name(&c->in, node);
+        if (!node->is_group || !name) continue;
+        char *key = url_of("", name);
+        code = key ? set_group(tree, key + 2, node) : CLI_IO;
+        free(key);
+        if (cli_interrupted()) code = CLI_INTERRUPTED;
+    }
+    if (code == CLI_OK && caterva_tree_commit(tree, &err) != CATERVA_OK)
+        code = cli_fail_array(c->folder, &err);
+    caterva_tree_close(tree, NULL);
+    return code;
+}
+
+static cli_exit verify_array(const to_tree *c, const foreign_node *node, const char *url)
+{
+    source *a = NULL, *b = NULL;
+    caterva_array *array = NULL;
+    cli_exit code = cli_open_array(c->args, url, CATERVA_MODE_READ, &array);
+    if (code == CLI_OK) code = source_of_foreign(c->in.file, node, &a);
+    if (code == CLI_OK) code = source_of_array(array, url, &b);
+    if (code == CLI_OK) code = transfer_compare(c->args, node->key, a, b);
+    source_close(a);
+    source_close(b);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit make_array(to_tree *c, const foreign_node *node, const char *name)
+{
+    sink *to;
+    source *from = NULL;
+    char *url = url_of(c->folder, name);
+    const origin like = {.node = node};
+    cli_exit code = url ? source_of_foreign(c->in.file, node, &from) : CLI_IO;
+    if (code == CLI_OK) code = sink_of_new_array(c->args, url, from, &like, &to);
+    if (code == CLI_OK) code = transfer(c->args, from, to);
+    source_close(from);
+    if (code == CLI_OK && c->args->verify) code = verify_array(c, node, url);
+    free(url);
+    return code;
+}
+
+static cli_exit make_arrays(to_tree *c)
+{
+    cli_exit code = CLI_OK;
+    for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = foreign_place_name(&c->in, node);
+        if (node->is_group || !name) continue;
+        code = make_array(c, node, name);
+    }
+    return code;
+}
+
+static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void delete_folder(const char *path)
+{
+    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Gives the finished directory its name, or packs it. */
+static cli_exit appear(const to_tree *c, const char *out)
+{
+    caterva_tree *tree;
+    caterva_error err;
+    if (has_extension(out, ".b2d")) {
+        if (rename(c->folder, out) == 0) return CLI_OK;
+        return cli_fail_sys("cannot rename %s to %s", c->folder, out);
+    }
+    progress bar;
+    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
+    options.overwrite = c->args->force;
+    options.progress = progress_of(&bar);
+    if (caterva_tree_open(c->folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    progress_start(&bar, c->args, 0);
+    caterva_status status = caterva_tree_pack(tree, out, &options, &err);
+    progress_end(&bar);
+    caterva_tree_close(tree, NULL);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(out, &err);
+}
+
+static void print_plan(const to_tree *c)
+{
+    for (size_t i = 0; i < c->in.file->n; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        char shape[SHAPE_TEXT_SIZE];
+        if (node->is_group || !foreign_place_name(&c->in, node)) continue;
+        printf("%s  %s %s\n", cli_show(foreign_place_name(&c->in, node)).text,
+               shape_text(node->ndim, node->shape, shape), cli_show(node->dtype).text);
+    }
+}
+
+static cli_exit run_to_tree(to_tree *c)
+{
+    const char *out = c->args->positional[1];
+    CLI_TRY(foreign_place_open(c->args->positional[0], &c->in));
+    CLI_TRY(check_losses(c->args, c->in.path, c->in.file->losses, c->in.file->n_losses));
+    if (c->args->dry_run) {
+        print_plan(c);
+        return CLI_OK;
+    }
+    CLI_TRY(output_check_array(out, c->args->force && has_extension(out, ".b2z")));
+    c->folder = output_temporary(out, ".b2d");
+    if (!c->folder) return CLI_IO;
+    cli_mind_temporaries();
+    cli_exit code = make_groups(c);
+    if (code == CLI_OK) code = make_arrays(c);
+    if (code == CLI_OK) code = appear(c, out);
+    delete_folder(c->folder);
+    return code;
+}
+
+/* ---- From a tree ------------------------------------------------------------------------ */
+
+static cli_exit take_group(const tree_part *part, const char *group, foreign_node *node)
+{
+    size_t n;
+    const char **names;
+    caterva_error err;
+    if (caterva_tree_attr_list(part->tree, group, &names, &n, &err) != CATERVA_OK)
+        return cli_fail_array(part->path, &err);
+    cli_exit code = CLI_OK;
+    for (size_t i = 0; i < n && code == CLI_OK; i++) {
+        void *value;
+        size_t size;
+        if (caterva_tree_attr_get(part->tree, group, names[i], &value, &size, &err) !=
+            CATERVA_OK)
+            code = cli_fail_array(names[i], &err);
+        else
+            code = foreign_set_packed(node, names[i], value, size);
+    }
+    caterva_free(names);
+    return code;
+}
+
+static cli_exit add_group(foreign_writer *writer, const tree_part *part, const char *group,
+                          const char *key)
+{
+    foreign_node *node = foreign_node_make(key, true);
+    if (!node) return CLI_IO;
+    cli_exit code = take_group(part, group, node);
+    if (code == CLI_OK) code = writer->add(writer, node);
+    foreign_node_free(node);
+    return code;
+}
+
+static cli_exit write_array(const cli_args *args, foreign_writer *writer, const char *key,
+                            caterva_array *array)
+{
+    sink *to;
+    source *from;
+    foreign_node *node = NULL;
+    const origin like = {.array = array};
+    CLI_TRY(source_of_array(array, key, &from));
+    cli_exit code = foreign_node_of(key, from, &like, &node);
+    if (code == CLI_OK) code = writer->add(writer, node);
+    if (code == CLI_OK) code = sink_of_node(writer, node, &to);
+    if (code == CLI_OK) code = transfer(args, from, to);
+    source_close(from);
+    foreign_node_free(node);
+    return code;
+}
+
+static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
+                            const tree_part *part, const caterva_tree_entry *entry)
+{
+    caterva_array *array;
+    const char *name = tree_part_name(part, entry);
+    char *key = url_of("", name);
+    if (!key) return CLI_IO;
+    cli_exit code = CLI_OK;
+    if (entry->kind == CATERVA_TREE_GROUP) {
+        code = add_group(writer, part, entry->key, key + 2);
+    } else if (entry->kind == CATERVA_TREE_OTHER) {
+        code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
+                                    entry->kind_name);
+    } else {
+        code = tree_part_open_array(args, part, entry, &array);
+        if (code == CLI_OK) {
+            code = write_array(args, writer, key + 2, array);
+            caterva_discard(array);
+        } else if (code == CLI_NO) {
+            code = CLI_OK; /* deleted after the tree was listed */
+        }
+    }
+    free(key);
+    return code;
+}
+
+static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tree_part *part)
+{
+    CLI_TRY(add_group(writer, part, part->group, "/"));
+    for (size_t i = 0; i < part->list->n; i++) {
+        CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+    }
+    return check_losses(args, writer->path, writer->losses, writer->n_losses);
+}
+
+static cli_exit run_from_tree(const cli_args *args)
+{
+    tree_part part;
+    foreign_writer *writer = NULL;
+    const char *out = args->positional[1];
+    const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
+    cli_exit code = tree_part_open(args, args->positional[0], &part);
+    if (code == CLI_OK) code = foreign_create(info, out, args->force, &writer);
+    if (code == CLI_OK) code = write_all(args, writer, &part);
+    if (code == CLI_OK)
+        code = foreign_finish(writer);
+    else
+        foreign_abandon(writer);
+    tree_part_close(&part);
+    return code;
+}
+
+cli_exit convert_tree(const cli_args *args)
+{
+    CLI_TRY(refuse_options(args));
+    if (!is_tree_name(args->positional[1])) return run_from_tree(args);
+    to_tree c = {.args = args};
+    cli_exit code = run_to_tree(&c);
+    foreign_place_close(&c.in);
+    free(c.folder);
+    return code;
+}
