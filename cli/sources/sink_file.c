@@ -2,7 +2,7 @@
  * output in C order; the bytes are the same. The file appears at `finish`. */
 #include "formats/npy.h"
 #include "sources/foreign_sink.h"
-#include "sources/strided.h"
+#include "sources/strides.h"
 #include "terminal/output.h"
 
 #include <stdlib.h>

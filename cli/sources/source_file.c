@@ -6,7 +6,7 @@
 #include "formats/numbers.h"
 #include "sources/probe.h"
 #include "sources/source.h"
-#include "sources/strided.h"
+#include "sources/strides.h"
 #include "terminal/progress.h"
 #include "terminal/stream.h"
 
