@@ -3,6 +3,8 @@
  * environment variable CATERVA_PLUGINS names. */
 #include "foreign/foreign.h"
 
+#include "foreign/formats.h"
+
 #include <caterva_value.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -18,6 +20,7 @@
 static const foreign_info infos[] = {
     {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL},
     {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", NULL},
+    {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr},
     {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL},
 };
 #define N_INFOS (sizeof infos / sizeof infos[0])
@@ -233,6 +236,8 @@ foreign_node *foreign_add(foreign_file *file, const char *key, bool is_group)
     *node = (foreign_node){.key = copy, .is_group = is_group};
     return node;
 }
+
+void foreign_drop(foreign_file *file) { free_members(&file->nodes[--file->n]); }
 
 foreign_node *foreign_node_make(const char *key, bool is_group)
 {

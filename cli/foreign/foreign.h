@@ -112,6 +112,9 @@ typedef struct foreign_format {
 /* Appends a node; NULL after a reported lack of memory. It is valid until the next call. */
 CLI_API foreign_node *foreign_add(foreign_file *file, const char *key, bool is_group);
 
+/* Removes the node that was added last, without its `own`. */
+CLI_API void foreign_drop(foreign_file *file);
+
 /* Set an attribute; the value is copied. A text has `size` bytes and must be UTF-8. Numbers of
  * `dtype` ("<i2") are in C order; a single float64, int64 or bool (ndim 0) becomes a plain value,
  * all others keep their type. */

@@ -75,7 +75,7 @@ static void look_at_directory(const char *path, probe *out)
     if (holds(path, "chunks.b2frame"))
         out->format = FORMAT_ARRAY;
     else if (holds(path, ".zarray") || holds(path, "zarr.json") || holds(path, ".zgroup"))
-        out->other = "a Zarr store";
+        out->format = FORMAT_FOREIGN;
 }
 
 /* Examines a file or pipe. The read position of a file does not change. */
@@ -134,6 +134,11 @@ const foreign_info *probe_foreign(const char *path)
 {
     uint8_t head[HEAD_SIZE];
     probe found = PROBE_INIT;
+    struct stat st;
+    if (!cli_is_url(path) && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        look_at_directory(path, &found);
+        return found.format == FORMAT_FOREIGN ? foreign_by_name("zarr") : NULL;
+    }
     ssize_t n = read_head(path, head);
     if (n <= 0) return NULL;
     const foreign_info *info = foreign_recognize(head, (size_t)n);
