@@ -1,4 +1,4 @@
-# Plug-ins of the command line, one for each file plugins/<name>.c: readers and writers of formats
+# Plug-ins of the command line, one for each file plugins/<name>.c or folder plugins/<name>: readers and writers of formats
 # that need a library of their own. A plug-in is built if its library is found; with
 # -DCATERVA_PLUGINS=OFF none is.
 
@@ -12,7 +12,9 @@ if(NOT CATERVA_PLUGINS)
 endif()
 
 function(caterva_plugin name)
-    add_library(plugin_${name} MODULE "${PROJECT_SOURCE_DIR}/plugins/${name}.c")
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/plugins/${name}.c"
+                                        "${PROJECT_SOURCE_DIR}/plugins/${name}/*.c")
+    add_library(plugin_${name} MODULE ${sources})
     set_target_properties(plugin_${name} PROPERTIES
         PREFIX "" OUTPUT_NAME ${name} C_VISIBILITY_PRESET hidden
         LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${plugin_folder}")
@@ -20,3 +22,15 @@ function(caterva_plugin name)
     target_link_libraries(plugin_${name} PRIVATE caterva ${caterva_library} ${ARGN})
     caterva_flags(plugin_${name})
 endfunction()
+
+find_package(PkgConfig QUIET)
+
+# HDF5, with its library of dimension scales. Debian has a pkg-config file of the serial build.
+if(PKG_CONFIG_FOUND)
+    pkg_search_module(HDF5 QUIET hdf5-serial hdf5)
+endif()
+find_library(HDF5_HL_LIBRARY NAMES hdf5_serial_hl hdf5_hl HINTS ${HDF5_LIBRARY_DIRS})
+if(HDF5_FOUND AND HDF5_HL_LIBRARY)
+    caterva_plugin(hdf5 "${HDF5_HL_LIBRARY}" ${HDF5_LINK_LIBRARIES})
+    target_include_directories(plugin_hdf5 SYSTEM PRIVATE ${HDF5_INCLUDE_DIRS})
+endif()
