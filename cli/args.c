@@ -162,6 +162,8 @@ static const option options[] = {
      "read the output again and compare every item with the input"},
     {CLI_OPT_CONVERT, 0, "dry-run", NULL, VALUE_FLAG, FIELD(dry_run), 0, 0,
      "list what would be converted, and write nothing"},
+    {CLI_OPT_CONVERT, 0, "blosc2", NULL, VALUE_FLAG, FIELD(blosc2), 0, 0,
+     "to HDF5: move the chunks; readers need the Blosc2 filter"},
     {CLI_OPT_SHORT, 0, "short", NULL, VALUE_FLAG, FIELD(short_lines), 0, 0,
      "one line per file, its name last"},
     {CLI_OPT_JSON, 0, "json", NULL, VALUE_FLAG, FIELD(json), 0, 0, "print one JSON object"},

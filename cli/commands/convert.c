@@ -103,6 +103,9 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
         if (array_copy_fits(&sel)) return copy_array(args, array, &sel);
         selection_free(&sel); /* `from` has its own selection */
     }
+    if (in->place.node && format == FORMAT_ARRAY &&
+        foreign_can_move(args, in->place.file, in->place.node))
+        return foreign_move_in(args, in->place.file, in->place.node, args->positional[1]);
     const origin like = {.array = array, .node = in->place.node};
     CLI_TRY(sink_open(args, args->positional[1], format, from, &like, &to));
     return transfer(args, from, to);

@@ -296,6 +296,18 @@ cli_exit creation_choose_partition(creation *c)
     return CLI_OK;
 }
 
+/* Takes the partition of chunks that can move as they are stored. */
+static cli_exit move_partition(creation *c, const foreign_node *node)
+{
+    for (int d = 0; d < node->ndim; d++) {
+        c->chunk_shape[d] = (int32_t)node->chunk_shape[d];
+        c->block_shape[d] = node->block_shape[d];
+    }
+    c->options.chunk_shape = c->chunk_shape;
+    c->options.block_shape = c->block_shape;
+    return CLI_OK;
+}
+
 /* Sets chunks of whole stored chunks, if the library's own choice allows it: each axis that is
  * longer than a stored chunk gets the nearest multiple of it. A stored chunk is then decoded once. */
 static cli_exit fit_chunks(creation *c, const foreign_node *node)
@@ -306,6 +318,7 @@ static cli_exit fit_chunks(creation *c, const foreign_node *node)
     if (caterva_partition_choose(ndim, c->shape.shape, c->shape.item_size, NULL, NULL, chunks,
                                  blocks, &err) != CATERVA_OK)
         return CLI_OK; /* the library reports it when it makes the array */
+    if (ndim > 0 && node->block_shape[0] > 0) return move_partition(c, node);
     for (int d = 0; d < ndim; d++) {
         int64_t stored = node->chunk_shape[d];
         if (stored < 1 || stored >= c->shape.shape[d]) return CLI_OK;

@@ -172,6 +172,7 @@ cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *f
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(path);
     const char *key = like && like->node ? like->node->key : "/data";
     CLI_TRY(foreign_node_of(key, from, like, &node));
+    memset(node->block_shape, 0, sizeof node->block_shape);
     cli_exit code = foreign_create(info, path, args->force, &writer);
     if (code == CLI_OK) code = add_array(writer, node);
     if (code == CLI_OK) code = sink_of_node(writer, node, out);

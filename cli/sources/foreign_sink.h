@@ -20,4 +20,16 @@ void foreign_report_losses(const char *path, char *const *losses, size_t n);
 cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *from,
                          const origin *like, sink **out);
 
+/* Whether the array's chunks can move to a new array as they are stored. */
+bool foreign_can_move(const cli_args *args, const foreign_file *file, const foreign_node *node);
+
+/* Moves an array of a file to the new array at `path`. Chunks that cannot move are decoded. */
+cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const foreign_node *node,
+                         const char *path);
+
+/* Moves the chunks of an array to a node that was added to the writer, and that still has the
+ * block_shape of the array. */
+cli_exit foreign_move_out(const cli_args *args, foreign_writer *writer,
+                          const foreign_node *node, caterva_array *array);
+
 #endif

@@ -22,6 +22,10 @@ typedef struct origin {
     const foreign_node *node;
 } origin;
 
+/* Makes a new array for the items of `from`, with what it takes from `like` (may be NULL). */
+cli_exit sink_make_array(const cli_args *args, const char *path, const source *from,
+                         const origin *like, caterva_array **out);
+
 /* Writes the items of `from` to a new array. */
 cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
                            const origin *like, sink **out);

@@ -132,8 +132,8 @@ static cli_exit copy_node(const foreign_node *node, const source *from, caterva_
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
 }
 
-cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
-                           const origin *like, sink **out)
+cli_exit sink_make_array(const cli_args *args, const char *path, const source *from,
+                         const origin *like, caterva_array **out)
 {
     creation c;
     caterva_array *array = NULL, *model = like ? like->array : NULL;
@@ -143,12 +143,22 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     if (code == CLI_OK) code = creation_make(&c, path, &array);
     creation_free(&c);
     if (code != CLI_OK) return code;
-    selection whole;
-    selection_whole(from->shape.ndim, from->shape.shape, &whole);
     if (model) code = copy_attributes(model, array, path, args->skip_damaged);
     if (model && code == CLI_OK) code = dims_carry(model, from, array, path);
     if (node) code = copy_node(node, from, array, path);
-    if (code == CLI_OK) return sink_of_array(array, path, &whole, out);
-    caterva_discard(array);
+    if (code == CLI_OK)
+        *out = array;
+    else
+        caterva_discard(array);
     return code;
+}
+
+cli_exit sink_of_new_array(const cli_args *args, const char *path, const source *from,
+                           const origin *like, sink **out)
+{
+    selection whole;
+    caterva_array *array;
+    CLI_TRY(sink_make_array(args, path, from, like, &array));
+    selection_whole(from->shape.ndim, from->shape.shape, &whole);
+    return sink_of_array(array, path, &whole, out);
 }
