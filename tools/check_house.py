@@ -49,7 +49,7 @@ WINGS = ("value", "upkeep", "jobs", "remote", "tree")
 LEFT_OUT = {"jobs", "remote", "tree"}  # by a build that does not want them
 TOP = ("src/wings.c",)
 
-CLI = ["formats", "foreign", "terminal", "sources", "pictures", "commands"]
+CLI = ["formats", "terminal", "foreign", "sources", "pictures", "commands"]
 
 # Headers that stand before several files: a layer of a room, or the kinds of one thing.
 KINDS = {

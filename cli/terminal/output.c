@@ -197,6 +197,7 @@ cli_exit output_write(output *out, const void *bytes, size_t size)
 cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position)
 {
     const uint8_t *at = bytes;
+    CLI_TRY(flush(out));
     while (size > 0) {
         if (progress_tell(NULL, at - (const uint8_t *)bytes,
                           (at - (const uint8_t *)bytes) + (int64_t)size))

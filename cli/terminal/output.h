@@ -23,7 +23,8 @@ CLI_API cli_exit output_open(output *out, const char *path, bool force);
 /* Appends bytes to a buffer, which is written when it is full. */
 cli_exit output_write(output *out, const void *bytes, size_t size);
 
-/* Writes at a position from the beginning. Call it only if `seekable` is true. */
+/* Writes at a position from the beginning, after the bytes that were appended. Call it only if
+ * `seekable` is true. */
 cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position);
 
 /* Flushes and renames the file. After a failure, no file is left. Releases `out`. */
