@@ -22,6 +22,9 @@ static const foreign_info infos[] = {
     {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", NULL},
     {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr},
     {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL},
+    {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti},
+    {"npz", "an npz file", ".npz", NULL, &foreign_npz},
+    {"nrrd", "an NRRD file", ".nrrd .nhdr", NULL, &foreign_nrrd},
 };
 #define N_INFOS (sizeof infos / sizeof infos[0])
 
@@ -35,6 +38,9 @@ static const magic magics[] = {
     {0, 8, "\x89HDF\r\n\x1a\n", "hdf5"}, {0, 4, "CDF\1", "netcdf"}, {0, 4, "CDF\2", "netcdf"},
     {0, 4, "CDF\5", "netcdf"},           {0, 4, "II*\0", "tiff"},   {0, 4, "MM\0*", "tiff"},
     {0, 4, "II+\0", "tiff"},             {0, 4, "MM\0+", "tiff"},
+    {344, 4, "n+1\0", "nifti"},          {344, 4, "ni1\0", "nifti"},
+    {4, 8, "n+2\0\r\n\x1a\n", "nifti"},  {4, 8, "ni2\0\r\n\x1a\n", "nifti"},
+    {0, 7, "NRRD000", "nrrd"},
 };
 
 const foreign_info *foreign_by_name(const char *name)

@@ -1,0 +1,85 @@
+"""What tests of other formats share: skipping without a package, random arrays, a seed."""
+
+import importlib
+import os
+import random
+import sys
+import time
+
+import blosc2
+import numpy as np
+
+from tool_cli import LONG, SANITIZED, Case, run
+
+
+def need(*names):
+    """The modules of these names. Ends the test with status 77 if one is not installed."""
+    try:
+        return [importlib.import_module(name) for name in names]
+    except ImportError as error:
+        print("skipped: %s (scripts/bootstrap --test installs it)" % error)
+        sys.exit(77)
+
+
+def rounds(count):
+    """How many random cases to try: fewer under a sanitizer, more in a long run."""
+    return count * 20 if LONG else max(count // 5, 1) if SANITIZED else count
+
+
+SEED = int(os.environ.get("CATERVA_SEED", time.time_ns() % 2**32))
+
+
+def random_of(test):
+    """A random.Random of the printed seed."""
+    print("%s: CATERVA_SEED=%d" % (test.id(), SEED), flush=True)
+    return random.Random(SEED)
+
+
+def items(rng, shape, dtype):
+    """Random items: few values, so that they can be packed."""
+    dtype = np.dtype(dtype)
+    some = np.random.default_rng(rng.getrandbits(32))
+    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return some.integers(0, rng.choice((2, 20, 256)), count, "u1").view(dtype).reshape(shape)
+
+
+class ForeignCase(Case):
+    def same(self, path, values):
+        """The array file holds exactly these items."""
+        read = blosc2.open(str(path))
+        self.assertEqual((read.shape, read.dtype), (values.shape, values.dtype))
+        self.assertEqual(np.asarray(read[...]).tobytes(), np.ascontiguousarray(values).tobytes())
+        return read
+
+    def attributes(self, path):
+        """The attributes of an array file, also those that only `attrs` has."""
+        array = blosc2.open(str(path))
+        meta = dict(array.schunk.vlmeta[:])
+        meta.update(meta.pop("attrs", {}))
+        return meta
+
+    def refused(self, *arguments, **kwargs):
+        """stderr of a run that fails with one sentence and a status that says why."""
+        status, out, err = run(*arguments, **kwargs)
+        self.assertIn(status, (3, 4, 5), (arguments, out, err))
+        self.assertRegex(err, r"\Acaterva: [^\n]+\n\Z")
+        return err
+
+    def mutated(self, rng, whole, n):
+        """n copies of the bytes with a few changes each."""
+        for _ in range(n):
+            data = bytearray(whole)
+            for _ in range(rng.choice((1, 1, 2, 5))):
+                at = rng.randrange(len(data))
+                kind = rng.randrange(4)
+                if kind == 0:
+                    data[at] = rng.randrange(256)
+                elif kind == 1:
+                    data[at] ^= 1 << rng.randrange(8)
+                elif kind == 2 and len(data) > 64:
+                    del data[at:at + rng.choice((1, 2, 4, len(data)))]
+                else:
+                    data[at:at + 4] = rng.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0" * 4))
+                if not data:
+                    data = bytearray(b"\0")
+            yield bytes(data)
