@@ -8,10 +8,12 @@
 #include "sources/described.h"
 #include "sources/foreign_sink.h"
 #include "sources/input.h"
+#include "sources/resume.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Opens raw input, which requires --shape and --dtype. Other formats contain both. */
@@ -90,8 +92,31 @@ static cli_exit copy_array(const cli_args *args, caterva_array *array, const sel
     return code;
 }
 
+/* Converts to an array with the name OUT.partial, which gets the name OUT when it is complete. */
+static cli_exit copy_resumed(const cli_args *args, const input *in)
+{
+    sink *to;
+    resume_id id;
+    const char *out = args->positional[1];
+    const origin like = {.array = in->array, .node = in->place.node};
+    CLI_TRY(creation_check_name(out));
+    CLI_TRY(output_check_array(out, args->force));
+    CLI_TRY(resume_identify(args, in->path, &id));
+    char *partial = resume_path(out, ".b2nd");
+    if (!partial) return CLI_IO;
+    cli_exit code = sink_of_resumed_array(args, partial, in->from, &like, &id, &to);
+    if (code == CLI_OK && to) code = transfer(args, in->from, to);
+    if (code == CLI_OK && rename(partial, out) != 0)
+        code = cli_fail_sys("cannot rename %s to %s", partial, out);
+    free(partial);
+    return code;
+}
+
 static cli_exit copy_items(const cli_args *args, data_format format, const input *in)
 {
+    if (args->go_on && format != FORMAT_ARRAY)
+        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
+    if (args->go_on) return copy_resumed(args, in);
     sink *to;
     caterva_array *array = in->array;
     source *from = in->from;

@@ -5,16 +5,19 @@
 
 #include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
+#include "sources/resume.h"
 #include "sources/trees.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
 #include <caterva_tree.h>
+#include <caterva_value.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static bool has_extension(const char *path, const char *extension)
 {
@@ -61,7 +64,7 @@ typedef struct to_tree {
     const cli_args *args;
     foreign_place in;
     char *folder; /* the tree while it is made */
-    int64_t arrays, bytes;
+    resume_id id;
 } to_tree;
 
 /* Returns "<folder>::/<name>", to be freed. */
@@ -85,14 +88,65 @@ static cli_exit set_group(caterva_tree *tree, const char *key, const foreign_nod
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(node->key, &err);
 }
 
-/* Makes all groups, with their attributes. */
-static cli_exit make_groups(const to_tree *c)
+/* Marks a tree that a later run may complete. */
+static cli_exit set_mark(caterva_tree *tree, const resume_id *id)
+{
+    void *packed;
+    size_t size;
+    caterva_error err;
+    caterva_value value = CATERVA_VALUE_INIT;
+    value.kind = CATERVA_VALUE_TEXT;
+    value.bytes = id->text;
+    value.size = strlen(id->text);
+    caterva_status status = caterva_value_pack(&value, 1, &packed, &size, &err);
+    if (status == CATERVA_OK) {
+        status = caterva_tree_attr_set(tree, "/", RESUME_NAME, packed, size, &err);
+        caterva_free(packed);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(RESUME_NAME, &err);
+}
+
+/* Checks the mark of an unfinished tree, and deletes it if `complete`. A tree without it is complete:
+ * the mark is there before the folder has its name. */
+static cli_exit check_mark(const to_tree *c, bool complete)
+{
+    void *packed;
+    size_t size, at = 0;
+    caterva_tree *tree;
+    caterva_error err;
+    caterva_value value = CATERVA_VALUE_INIT;
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.mode = CATERVA_MODE_WRITE;
+    if (caterva_tree_open(c->folder, &options, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    cli_exit code = CLI_OK;
+    caterva_status status =
+        caterva_tree_attr_get(tree, "/", RESUME_NAME, &packed, &size, &err);
+    if (status == CATERVA_OK) {
+        bool same = caterva_value_next(packed, size, &at, &value, NULL) == CATERVA_OK &&
+                    value.size == strlen(c->id.text) &&
+                    memcmp(value.bytes, c->id.text, value.size) == 0;
+        if (!same) code = resume_fail(c->folder);
+        caterva_free(packed);
+    }
+    if (status == CATERVA_OK && code == CLI_OK && complete)
+        status = caterva_tree_attr_delete(tree, "/", RESUME_NAME, &err);
+    if (status == CATERVA_OK || status == CATERVA_ENOTFOUND)
+        status = caterva_tree_commit(tree, &err);
+    caterva_tree_close(tree, NULL);
+    if (code == CLI_OK && status != CATERVA_OK) code = cli_fail_array(c->folder, &err);
+    return code;
+}
+
+/* Makes the tree with all groups and their attributes. */
+static cli_exit make_groups(const to_tree *c, const char *folder)
 {
     caterva_tree *tree;
     caterva_error err;
     cli_exit code = CLI_OK;
-    if (caterva_tree_create(c->folder, NULL, &tree, &err) != CATERVA_OK)
-        return cli_fail_array(c->folder, &err);
+    if (caterva_tree_create(folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(folder, &err);
+    if (c->args->go_on) code = set_mark(tree, &c->id);
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
         const char *name = node == c->in.node ? "" : foreign_place_name(&c->in, node);
@@ -103,7 +157,7 @@ static cli_exit make_groups(const to_tree *c)
         if (cli_interrupted()) code = CLI_INTERRUPTED;
     }
     if (code == CLI_OK && caterva_tree_commit(tree, &err) != CATERVA_OK)
-        code = cli_fail_array(c->folder, &err);
+        code = cli_fail_array(folder, &err);
     caterva_tree_close(tree, NULL);
     return code;
 }
@@ -122,25 +176,45 @@ static cli_exit verify_array(const to_tree *c, const foreign_node *node, const c
     return code;
 }
 
-static cli_exit make_array(to_tree *c, const foreign_node *node, const char *name)
+static cli_exit copy_array(const to_tree *c, const foreign_node *node, const char *url)
 {
-    sink *to;
-    source *from = NULL;
-    char *url = url_of(c->folder, name);
+    source *from;
+    sink *to = NULL;
     const origin like = {.node = node};
-    bool moves = foreign_can_move(c->args, c->in.file, node);
-    cli_exit code = url ? CLI_OK : CLI_IO;
-    if (code == CLI_OK && moves) code = foreign_move_in(c->args, c->in.file, node, url);
-    if (code == CLI_OK && !moves) code = source_of_foreign(c->in.file, node, &from);
-    if (code == CLI_OK && !moves) code = sink_of_new_array(c->args, url, from, &like, &to);
-    if (code == CLI_OK && !moves) code = transfer(c->args, from, to);
+    CLI_TRY(source_of_foreign(c->in.file, node, &from));
+    cli_exit code = c->args->go_on
+                        ? sink_of_resumed_array(c->args, url, from, &like, &c->id, &to)
+                        : sink_of_new_array(c->args, url, from, &like, &to);
+    if (code == CLI_OK && to) code = transfer(c->args, from, to);
     source_close(from);
+    return code;
+}
+
+static bool is_there(const char *url)
+{
+    caterva_array *array;
+    bool is = caterva_open(url, NULL, &array, NULL) == CATERVA_OK;
+    if (is) caterva_discard(array);
+    return is;
+}
+
+/* An array that moves appears with its only commit: if it is there, it is complete. */
+static cli_exit make_array(const to_tree *c, const foreign_node *node, const char *name)
+{
+    char *url = url_of(c->folder, name);
+    if (!url) return CLI_IO;
+    bool moves = foreign_can_move(c->args, c->in.file, node);
+    cli_exit code = CLI_OK;
+    if (!moves)
+        code = copy_array(c, node, url);
+    else if (!c->args->go_on || !is_there(url))
+        code = foreign_move_in(c->args, c->in.file, node, url);
     if (code == CLI_OK && c->args->verify) code = verify_array(c, node, url);
     free(url);
     return code;
 }
 
-static cli_exit make_arrays(to_tree *c)
+static cli_exit make_arrays(const to_tree *c)
 {
     cli_exit code = CLI_OK;
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
@@ -196,6 +270,29 @@ static void print_plan(const to_tree *c)
     }
 }
 
+/* Makes the folder and its groups, or opens the folder of an earlier run. */
+static cli_exit begin_tree(to_tree *c, const char *out)
+{
+    char *temporary = output_temporary(out, ".b2d");
+    if (!temporary) return CLI_IO;
+    if (!c->args->go_on) {
+        c->folder = temporary;
+        return make_groups(c, temporary);
+    }
+    c->folder = resume_path(out, ".b2d");
+    cli_exit code = c->folder ? resume_identify(c->args, c->in.path, &c->id) : CLI_IO;
+    if (code == CLI_OK && access(c->folder, F_OK) == 0) {
+        code = check_mark(c, false);
+    } else if (code == CLI_OK) {
+        code = make_groups(c, temporary);
+        if (code == CLI_OK && rename(temporary, c->folder) != 0)
+            code = cli_fail_sys("cannot rename %s to %s", temporary, c->folder);
+        if (code != CLI_OK) delete_folder(temporary);
+    }
+    free(temporary);
+    return code;
+}
+
 static cli_exit run_to_tree(to_tree *c)
 {
     const char *out = c->args->positional[1];
@@ -206,13 +303,12 @@ static cli_exit run_to_tree(to_tree *c)
         return CLI_OK;
     }
     CLI_TRY(output_check_array(out, c->args->force && has_extension(out, ".b2z")));
-    c->folder = output_temporary(out, ".b2d");
-    if (!c->folder) return CLI_IO;
     cli_mind_temporaries();
-    cli_exit code = make_groups(c);
+    cli_exit code = begin_tree(c, out);
     if (code == CLI_OK) code = make_arrays(c);
+    if (code == CLI_OK && c->args->go_on) code = check_mark(c, true);
     if (code == CLI_OK) code = appear(c, out);
-    delete_folder(c->folder);
+    if (c->folder && (code == CLI_OK || !c->args->go_on)) delete_folder(c->folder);
     return code;
 }
 
@@ -309,6 +405,8 @@ static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tr
 static cli_exit run_from_tree(const cli_args *args)
 {
     tree_part part;
+    if (args->go_on)
+        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
     foreign_writer *writer = NULL;
     const char *out = args->positional[1];
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);

@@ -359,12 +359,13 @@ static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *
 static cli_exit run_diff(const cli_args *args)
 {
     const char *a = args->positional[0], *b = args->positional[1];
-    bool is_tree, is_other;
-    CLI_TRY(dataset_is(args, a, &is_tree));
-    CLI_TRY(dataset_is(args, b, &is_other));
-    if (is_tree != is_other)
-        return is_tree ? refuse_pair(args, a, b) : refuse_pair(args, b, a);
-    return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_files(args, a, b);
+    dataset_sort x, y;
+    CLI_TRY(dataset_find(args, a, &x));
+    CLI_TRY(dataset_find(args, b, &y));
+    if (x == DATASET_MANY && y == DATASET_NONE) return refuse_pair(args, a, b);
+    if (x == DATASET_NONE && y == DATASET_MANY) return refuse_pair(args, b, a);
+    if (x == DATASET_MANY || y == DATASET_MANY) return diff_trees(args, a, b, diff_arrays);
+    return diff_files(args, a, b);
 }
 
 const cli_command cli_command_diff = {

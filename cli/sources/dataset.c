@@ -19,21 +19,22 @@ static int order_of_nodes(const void *a, const void *b)
                          (*(const foreign_node *const *)b)->key);
 }
 
-cli_exit dataset_is(const cli_args *args, const char *text, bool *is)
+cli_exit dataset_find(const cli_args *args, const char *text, dataset_sort *out)
 {
     foreign_place place;
     size_t arrays = 0;
-    *is = false;
+    *out = DATASET_NONE;
     if (!foreign_place_is(text)) {
-        *is = tree_part_is(args, text);
+        if (tree_part_is(args, text)) *out = DATASET_MANY;
         return CLI_OK;
     }
     cli_exit code = foreign_place_open(text, &place);
     for (size_t i = 0; code == CLI_OK && i < place.file->n; i++)
         arrays += !place.file->nodes[i].is_group &&
                   foreign_place_name(&place, &place.file->nodes[i]);
+    if (code == CLI_OK && place.node->is_group)
+        *out = arrays == 1 ? DATASET_ONE : DATASET_MANY;
     foreign_place_close(&place);
-    *is = arrays > 1;
     return code;
 }
 

@@ -15,9 +15,15 @@ typedef struct dataset {
 
 #define DATASET_ROOT SIZE_MAX /* the group that the text names */
 
-/* Finds out whether the text names a tree, a group, or a file of another format with several
- * arrays. A file that cannot be opened is a failure only in another format. */
-cli_exit dataset_is(const cli_args *args, const char *text, bool *is);
+typedef enum dataset_sort {
+    DATASET_NONE, /* one array, or no data set */
+    DATASET_ONE,  /* a file or group of another format with one array, which stands for the array */
+    DATASET_MANY  /* a tree, a group, or another format with several arrays */
+} dataset_sort;
+
+/* Finds out what the text names. A file that cannot be opened is a failure only in another
+ * format. */
+cli_exit dataset_find(const cli_args *args, const char *text, dataset_sort *out);
 
 /* Opens and lists it. Release *out with dataset_close, also after a failure. */
 cli_exit dataset_open(const cli_args *args, const char *text, dataset *out);

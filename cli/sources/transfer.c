@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COMMIT_MS 2000
+
 void transfer_neutral(int64_t *align, int64_t *stretch)
 {
     for (int d = 0; d < CATERVA_MAX_DIMS; d++) align[d] = stretch[d] = 1;
@@ -160,19 +162,42 @@ static cli_exit move_box(progress *bar, source *from, sink *to, const box *b, vo
     return CLI_OK;
 }
 
+/* Passes over the boxes that an earlier run has moved. */
+static int64_t skip_boxes(walk *w, const source *from, const sink *to, progress *bar)
+{
+    box b;
+    int64_t n = 0;
+    for (; n < to->boxes_done && walk_next(w, &b); n++)
+        progress_step(bar, bar->done + box_items(&b, w->ndim) * from->shape.item_size);
+    return n;
+}
+
+static cli_exit move_boxes(source *from, sink *to, walk *w, progress *bar, void *items)
+{
+    box b;
+    int64_t n = skip_boxes(w, from, to, bar), last = progress_now() - COMMIT_MS;
+    while (walk_next(w, &b)) {
+        CLI_TRY(move_box(bar, from, to, &b, items));
+        n++;
+        if (!to->commit || progress_now() - last < COMMIT_MS) continue;
+        CLI_TRY(to->commit(to, n));
+        last = progress_now();
+    }
+    return CLI_OK;
+}
+
 static cli_exit move_items(const cli_args *args, source *from, sink *to, progress *bar)
 {
     walk w;
     plan_walk(args, from, to, &w);
-    box everything = {0}, b;
+    box everything = {0};
     for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
     int64_t size = box_items(&everything, w.ndim) * from->shape.item_size;
     progress_start(bar, args, size);
     if (w.done) return CLI_OK;
     void *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
     if (!items) return CLI_IO;
-    cli_exit code = CLI_OK;
-    while (code == CLI_OK && walk_next(&w, &b)) code = move_box(bar, from, to, &b, items);
+    cli_exit code = move_boxes(from, to, &w, bar, items);
     free(items);
     return code;
 }

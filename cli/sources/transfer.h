@@ -41,7 +41,11 @@ struct sink {
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
     bool encodes; /* writing takes CPU time, as in source.decodes */
+    int64_t boxes_done; /* the first boxes, which an interrupted transfer has written */
     cli_exit (*write)(sink *self, const box *b, const void *src);
+    /* Makes the first `boxes` boxes last, so that a later run need not repeat them. Called every few
+     * seconds; NULL: the sink cannot. */
+    cli_exit (*commit)(sink *self, int64_t boxes);
     cli_exit (*finish)(sink *self); /* makes the result appear; releases the sink */
     void (*abandon)(sink *self);    /* deletes the result; releases the sink */
 };
