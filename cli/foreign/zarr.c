@@ -185,6 +185,11 @@ static uint32_t load32(const uint8_t *at)
            (uint32_t)at[3] << 24;
 }
 
+static void store32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
 static uint64_t load64(const uint8_t *at) { return load32(at) | (uint64_t)load32(at + 4) << 32; }
 
 static cli_exit check_crc(const char *path, buffer *b)
@@ -359,6 +364,112 @@ static cli_exit read_items(foreign_file *self, const foreign_node *node, const i
         }
     }
     return CLI_OK;
+}
+
+/* ---- Chunks that move ------------------------------------------------------------------- */
+
+/* A buffer of Blosc 1 is a Blosc2 chunk with a shorter header. It can move if its blocks, which are
+ * runs of bytes, are also boxes of the chunk: some rows or slabs of it. */
+enum { BLOSC1_HEADER = 16, BLOSC2_HEADER = 32, MAX_MOVED_BLOCK = 1 << 20 };
+enum { SHUFFLED = 1, STORED = 2, BITSHUFFLED = 4, NOT_SPLIT = 16, SNAPPY = 2 };
+
+/* Whether the header is of Blosc 1, and describes a chunk of blocks that Blosc2 reads equally. */
+static bool is_movable(const uint8_t *header, const foreign_node *node, int64_t chunk_size)
+{
+    int64_t type_size = header[3], block = load32(header + 8);
+    bool extended = (header[2] & (SHUFFLED | BITSHUFFLED)) == (SHUFFLED | BITSHUFFLED);
+    return header[0] <= 2 && !extended && header[2] >> 5 != SNAPPY && !(header[2] & 8) &&
+           type_size == node->item_size && load32(header + 4) == (uint32_t)chunk_size &&
+           block > 0 && block <= MAX_MOVED_BLOCK && chunk_size % block == 0 &&
+           block % type_size == 0 &&
+           (!(header[2] & BITSHUFFLED) || block % (8 * type_size) == 0);
+}
+
+/* Sets the box of the chunk that `items` consecutive items are. Returns false if they are none. */
+static bool box_of_run(const foreign_node *node, int64_t items, int32_t *shape)
+{
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        int64_t chunk = node->chunk_shape[d], n = items < chunk ? items : chunk;
+        if (n < chunk ? chunk % n != 0 : items % chunk != 0) return false;
+        shape[d] = (int32_t)n;
+        items /= n;
+    }
+    return items == 1;
+}
+
+/* Makes a Blosc2 chunk of a buffer of Blosc 1 with `n` blocks. */
+static uint8_t *extend_header(const buffer *b, int64_t n)
+{
+    uint8_t *chunk = cli_alloc((size_t)b->size + BLOSC2_HEADER - BLOSC1_HEADER);
+    if (!chunk) return NULL;
+    uint8_t flags = b->bytes[2], type_size = b->bytes[3];
+    uint32_t block = load32(b->bytes + 8);
+    memset(chunk, 0, BLOSC2_HEADER);
+    memcpy(chunk, b->bytes, BLOSC1_HEADER);
+    memcpy(chunk + BLOSC2_HEADER, b->bytes + BLOSC1_HEADER, (size_t)b->size - BLOSC1_HEADER);
+    chunk[0] = 5; /* the version of the format */
+    chunk[2] = (uint8_t)((flags & ~(SHUFFLED | BITSHUFFLED)) | SHUFFLED | BITSHUFFLED);
+    if (type_size > 16 || block / type_size < 128) chunk[2] |= NOT_SPLIT; /* as Blosc 1 does */
+    chunk[21] = flags & BITSHUFFLED ? 2 : flags & SHUFFLED && type_size > 1 ? 1 : 0;
+    store32(chunk + 12, (uint32_t)b->size + BLOSC2_HEADER - BLOSC1_HEADER);
+    for (int64_t i = 0; i < n && !(flags & STORED); i++) {
+        uint8_t *start = chunk + BLOSC2_HEADER + 4 * i;
+        store32(start, load32(start) + BLOSC2_HEADER - BLOSC1_HEADER);
+    }
+    return chunk;
+}
+
+static cli_exit read_stored(foreign_file *self, const foreign_node *node, int64_t index,
+                            void **chunk, size_t *size)
+{
+    (void)self;
+    zarr_array *a = node->own;
+    buffer b = {NULL, 0};
+    char *path = NULL;
+    int64_t at[CATERVA_MAX_DIMS] = {0}, block = node->item_size;
+    *size = 0;
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        int64_t n = (node->shape[d] + node->chunk_shape[d] - 1) / node->chunk_shape[d];
+        at[d] = index % n;
+        index /= n;
+        block *= node->block_shape[d];
+    }
+    cli_exit code = read_chunk_bytes(a, node, at, &path, &b);
+    int64_t blocks = a->chunk_size / block;
+    bool moves = code == CLI_OK && b.bytes && b.size >= BLOSC1_HEADER && b.size < MAX_CHUNK &&
+                 is_movable(b.bytes, node, a->chunk_size) && load32(b.bytes + 8) == block &&
+                 load32(b.bytes + 12) == b.size;
+    bool stored = moves && b.bytes[2] & STORED;
+    if (moves && b.size >= BLOSC1_HEADER + (stored ? a->chunk_size : 4 * blocks)) {
+        *chunk = extend_header(&b, blocks);
+        if (*chunk) *size = (size_t)b.size + BLOSC2_HEADER - BLOSC1_HEADER;
+        if (!*chunk) code = CLI_IO;
+    }
+    free(path);
+    free(b.bytes);
+    return code;
+}
+
+/* Finds out, from the first chunk, whether the chunks can move. */
+static cli_exit find_blocks(foreign_file *file, foreign_node *node, zarr_array *a)
+{
+    buffer b = {NULL, 0};
+    char *path = NULL;
+    int32_t shape[CATERVA_MAX_DIMS];
+    const int64_t first[CATERVA_MAX_DIMS] = {0};
+    if (node->ndim == 0 || a->chunk.n != 1 || a->chunk.codecs[0] != CODEC_BLOSC ||
+        a->chunk.reordered)
+        return CLI_OK;
+    cli_exit code = read_chunk_bytes(a, node, first, &path, &b);
+    if (code == CLI_OK && b.bytes && b.size >= BLOSC1_HEADER &&
+        is_movable(b.bytes, node, a->chunk_size) &&
+        box_of_run(node, load32(b.bytes + 8) / node->item_size, shape)) {
+        memcpy(node->block_shape, shape, (size_t)node->ndim * sizeof *shape);
+        file->read_stored = read_stored;
+    }
+    free(path);
+    free(b.bytes);
+    return code;
 }
 
 /* ---- Metadata: JSON --------------------------------------------------------------------- */
@@ -903,7 +1014,7 @@ static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
     CLI_TRY(check_chunks(r, node, a));
     if (m->version == 2)
         CLI_TRY(set_dims(node, json_object_get(m->attributes, "_ARRAY_DIMENSIONS")));
-    return CLI_OK;
+    return find_blocks(r->file, node, a);
 }
 
 static cli_exit add_folder(foreign_file *file, const char *folder, const char *key, int depth);
