@@ -4,6 +4,7 @@
 #include "hdf5.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void h5_close(hid_t id)
 {
@@ -28,7 +29,10 @@ cli_exit h5_fail(cli_exit code, const char *path, const char *key)
     char cause[200] = "the file is damaged";
     if (cli_interrupted()) return CLI_INTERRUPTED;
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_cause, cause);
-    return cli_fail(code, "%s: %s%slibhdf5: %s", path, key ? key : "", key ? ": " : "", cause);
+    bool is_newer = strncmp(cause, "bad version number", 18) == 0;
+    return cli_fail(code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
+                    is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such"
+                             : "");
 }
 
 __attribute__((visibility("default"))) extern const foreign_format caterva_format;

@@ -20,6 +20,11 @@
 #define MOVED_BYTES ((size_t)64 << 20)   /* larger chunks are decoded */
 #define ATTRIBUTE_BYTES ((size_t)1 << 28) /* of one attribute */
 #define KEY_SIZE 4096
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define NATIVE_COMPLEX "<c16"
+#else
+#define NATIVE_COMPLEX ">c16"
+#endif
 #define PIECE 65536 /* texts that are read together */
 
 /* What a node of a dataset owns. */
@@ -187,6 +192,7 @@ static cli_exit open_attribute(const reader *r, hid_t object, const char *key,
     *problem = h5_type_of(a->type, &a->items);
     if (*problem) return CLI_OK;
     int ndim = H5Sget_simple_extent_ndims(a->space);
+    if (ndim < 0) return fail(r, key);
     if (ndim + a->items.n_axes >= CATERVA_MAX_DIMS) {
         *problem = "items with too many axes";
         return CLI_OK;
@@ -217,7 +223,8 @@ static const char *text_of(const attribute *a, size_t i, size_t *size)
                            ? ((char **)a->data)[i]
                            : (char *)a->data + i * a->items.item_size;
     if (!text) text = "";
-    *size = a->items.text == H5_ANY_LENGTH ? strlen(text) : strnlen(text, a->items.item_size);
+    *size = a->items.text == H5_ANY_LENGTH ? strlen(text) : a->items.item_size;
+    while (a->items.text == H5_FIXED_TEXT && *size > 0 && text[*size - 1] == '\0') --*size;
     return text;
 }
 
@@ -323,6 +330,13 @@ static cli_exit set_items(const reader *r, foreign_node *node, const char *name,
         return set_value(node, name, &(caterva_value)CATERVA_VALUE_INIT);
     bool single = a->n == 1 && a->ndim == 1 &&
                   (r->is_netcdf || strcmp(name, "_FillValue") == 0);
+    if (a->ndim == 0 && strcmp(a->items.dtype, NATIVE_COMPLEX) == 0) {
+        caterva_value value = CATERVA_VALUE_INIT;
+        value.kind = CATERVA_VALUE_COMPLEX;
+        memcpy(&value.real, a->data, sizeof value.real);
+        memcpy(&value.imaginary, (double *)a->data + 1, sizeof value.imaginary);
+        return set_value(node, name, &value);
+    }
     return foreign_set_numbers(node, name, a->items.dtype, single ? 0 : a->ndim, a->shape,
                                a->data);
 }
@@ -789,6 +803,7 @@ static cli_exit open_set(const reader *r, hid_t group, const char *name, const c
     hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK];
     f->own = cli_alloc(sizeof *f->own);
     if (!f->own) return CLI_IO;
+    *f->own = (dataset){.address = HADDR_UNDEF};
     f->set = H5Dopen2(group, name, H5P_DEFAULT);
     if (f->set >= 0) f->file_type = H5Dget_type(f->set);
     if (f->file_type >= 0) f->space = H5Dget_space(f->set);
@@ -796,11 +811,12 @@ static cli_exit open_set(const reader *r, hid_t group, const char *name, const c
     if (f->properties < 0) return fail(r, key);
     f->is_null = H5Sget_simple_extent_type(f->space) == H5S_NULL;
     int ndim = H5Sget_simple_extent_dims(f->space, dims, most);
-    *f->own = (dataset){.ndim = ndim};
+    if (ndim < 0) return fail(r, key);
+    f->own->ndim = ndim < CATERVA_MAX_DIMS ? ndim : CATERVA_MAX_DIMS;
     for (int d = 0; d < CATERVA_MAX_DIMS; d++) {
         f->own->scales[d] = HADDR_UNDEF;
         f->own->ids[d] = -1;
-        if (d < ndim) f->own->extent[d] = dims[d];
+        if (d < f->own->ndim) f->own->extent[d] = dims[d];
     }
     f->grows = ndim > 0 && most[0] == H5S_UNLIMITED;
     f->is_scale = is_scale(f->set, &f->is_bare);

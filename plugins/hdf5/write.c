@@ -527,6 +527,7 @@ static void adapt_chunks(const writer *w, foreign_node *node)
     }
     if (!grows && n <= PLAIN_BYTES / node->item_size) {
         memset(node->chunk_shape, 0, sizeof node->chunk_shape);
+        memset(node->block_shape, 0, sizeof node->block_shape);
         return;
     }
     int64_t bytes = chunk_bytes(node);

@@ -5,11 +5,12 @@ import os
 import random
 import sys
 import time
+from pathlib import Path
 
 import blosc2
 import numpy as np
 
-from tool_cli import LONG, SANITIZED, Case, run
+from tool_cli import CLI, LONG, SANITIZED, Case, run
 
 
 def need(*names):
@@ -18,6 +19,13 @@ def need(*names):
         return [importlib.import_module(name) for name in names]
     except ImportError as error:
         print("skipped: %s (scripts/bootstrap --test installs it)" % error)
+        sys.exit(77)
+
+
+def need_plugin(name):
+    """Ends the test with status 77 if the build has no plug-in of this name."""
+    if not (Path(CLI).parent.parent / "lib/caterva" / (name + ".so")).exists():
+        print("skipped: the plug-in %s was not built" % name)
         sys.exit(77)
 
 
