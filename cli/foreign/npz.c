@@ -4,6 +4,7 @@
 #include "foreign/formats.h"
 #include "foreign/items.h"
 #include "foreign/packer.h"
+#include "foreign/values.h"
 
 #include "formats/descr.h"
 #include "formats/npy.h"
@@ -270,6 +271,7 @@ static cli_exit read_forward(void *context, void *dst, size_t size)
 /* Whether each part of the name between slashes can be that of a node. */
 static bool is_key(const char *name)
 {
+    if (!values_is_utf8(name, strlen(name))) return false;
     for (const char *at = name;; at++) {
         size_t n = strcspn(at, "/");
         if (n == 0 || (n == 1 && *at == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))

