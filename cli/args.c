@@ -164,7 +164,7 @@ static const option options[] = {
      "list what would be converted, and write nothing"},
     {CLI_OPT_CONVERT, 0, "resume", NULL, VALUE_FLAG, FIELD(go_on), 0, 0,
      "keep OUT.partial after an interruption, and go on with it"},
-    {CLI_OPT_CONVERT, 0, "blosc2", NULL, VALUE_FLAG, FIELD(blosc2), 0, 0,
+    {CLI_OPT_CONVERT, 0, "keep-chunks", NULL, VALUE_FLAG, FIELD(keep_chunks), 0, 0,
      "to HDF5: move the chunks; readers need the Blosc2 filter"},
     {CLI_OPT_SHORT, 0, "short", NULL, VALUE_FLAG, FIELD(short_lines), 0, 0,
      "one line per file, its name last"},

@@ -133,7 +133,7 @@ typedef struct cli_args {
     const char *astype, *casting, *view_dtype, *rgb, *prefer, *sel;
     cli_texts every;
     bool follow, short_lines, long_lines, recursive, trace, strict, verify, dry_run;
-    bool blosc2, go_on;
+    bool keep_chunks, go_on;
     int64_t wait; /* milliseconds, default 0 */
     const char *part;
     bool last, live;
@@ -188,7 +188,7 @@ typedef struct cli_args {
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
-#define CLI_OPT_CONVERT (UINT64_C(1) << 58) /* strict, verify, dry-run, blosc2, resume */
+#define CLI_OPT_CONVERT (UINT64_C(1) << 58) /* strict, verify, dry-run, keep-chunks, resume */
 #define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* max_args without a limit */

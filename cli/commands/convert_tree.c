@@ -355,7 +355,7 @@ static cli_exit write_array(const cli_args *args, foreign_writer *writer, const 
     const origin like = {.array = array};
     CLI_TRY(source_of_array(array, key, &from));
     cli_exit code = foreign_node_of(key, from, &like, &node);
-    if (code == CLI_OK && !args->blosc2) memset(node->block_shape, 0, sizeof node->block_shape);
+    if (code == CLI_OK && !args->keep_chunks) memset(node->block_shape, 0, sizeof node->block_shape);
     if (code == CLI_OK) code = writer->add(writer, node);
     bool moves = code == CLI_OK && writer->write_stored && node->block_shape[0] > 0;
     if (moves) code = foreign_move_out(args, writer, node, array);

@@ -31,7 +31,7 @@ static const char *type_of(const foreign_node *array, char text[ITEM_NAME_SIZE])
 
 static void print_extents(const char *label, const int64_t *extents, int n)
 {
-    printf("  %-9s %s", label, n ? "" : "()");
+    printf("  %-8s %s", label, n ? "" : "()");
     for (int d = 0; d < n; d++) printf("%s%lld", d ? " x " : "", (long long)extents[d]);
     putchar('\n');
 }
@@ -39,7 +39,7 @@ static void print_extents(const char *label, const int64_t *extents, int n)
 static void print_dims(const foreign_node *array)
 {
     if (!array->dims) return;
-    printf("  dims      ");
+    printf("  dims     ");
     for (int d = 0; d < array->ndim; d++)
         printf("%s%s", d ? ", " : "", array->dims[d] ? cli_show(array->dims[d]).text : "-");
     putchar('\n');
@@ -113,7 +113,7 @@ static cli_exit print_text(const char *text, const foreign_place *place)
         printf("  size      %s\n", number_bytes(t.bytes, bytes));
     } else {
         print_extents("shape", node->shape, node->ndim);
-        printf("  dtype     %s     size %s\n", type_of(node, type),
+        printf("  dtype    %s     size %s\n", type_of(node, type),
                number_bytes(data_bytes(node), bytes));
         if (node->ndim > 0 && node->chunk_shape[0] > 0)
             print_extents("chunks", node->chunk_shape, node->ndim);

@@ -265,7 +265,7 @@ class Hdf5(ForeignCase):
     # ---- Filter 32026 ----------------------------------------------------------------------
 
     def test_blosc2_chunks_move(self):
-        """Chunks are the same bytes in the array, and in the HDF5 file that --blosc2 makes."""
+        """Chunks are the same bytes in the array, and in the HDF5 file that --keep-chunks makes."""
         rng = random_of(self)
         for trial in range(rounds(15)):
             shape = tuple(rng.randrange(20, 60) for _ in range(rng.randrange(1, 4)))
@@ -279,7 +279,7 @@ class Hdf5(ForeignCase):
                 tree, _ = self.there(first, plugins="/none")
                 read = self.same(tree / "x.b2nd", data)
                 self.assertEqual(read.chunks, chunks)
-                self.ok("convert", tree, second, "-f", "--blosc2")
+                self.ok("convert", tree, second, "-f", "--keep-chunks")
                 with h5py.File(first) as one, h5py.File(second) as two:
                     self.assertEqual(two["x"][()].tobytes(), data.tobytes())
                     if two["x"].chunks is None: # it is small
