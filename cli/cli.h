@@ -98,6 +98,11 @@ void cli_mind_temporaries(void);
 CLI_API void cli_mind_file(const char *path);
 CLI_API void cli_forget_file(const char *path);
 
+/* Between cli_guard and cli_unguard, a crash of `library`, which reads the file `path`, deletes the
+ * temporary files and ends the process with CLI_CORRUPT and a sentence. */
+CLI_API void cli_guard(const char *path, const char *library);
+CLI_API void cli_unguard(void);
+
 /* ---- Arguments ---------------------------------------------------------- */
 
 #define CLI_MAX_POSITIONAL 4

@@ -1401,13 +1401,11 @@ static cli_exit read_apart(const reader *r, const foreign_node *node, const int6
     return code;
 }
 
-static cli_exit read_items(foreign_file *file, const foreign_node *node, const int64_t *start,
-                           const int64_t *stop, void *dst)
+static cli_exit read_box(reader *r, const foreign_node *node, const int64_t *start,
+                         const int64_t *stop, void *dst)
 {
-    reader *r = file->own;
     const dataset *own = node->own;
     request q;
-    h5_begin();
     CLI_TRY(select_set(r, node));
     if (!plan_request(r, node, start, stop, &q)) return cli_fail(CLI_IO, "out of memory");
     hid_t memory =
@@ -1421,6 +1419,16 @@ static cli_exit read_items(foreign_file *file, const foreign_node *node, const i
         code = read_part(r, node, &q, memory, dst);
     }
     h5_close(memory);
+    return code;
+}
+
+static cli_exit read_items(foreign_file *file, const foreign_node *node, const int64_t *start,
+                           const int64_t *stop, void *dst)
+{
+    h5_begin();
+    cli_guard(file->path, "libhdf5");
+    cli_exit code = read_box(file->own, node, start, stop, dst);
+    cli_unguard();
     return code;
 }
 
@@ -1464,13 +1472,11 @@ static cli_exit unwrap(const foreign_node *node, void **chunk, size_t *size)
     return CLI_OK;
 }
 
-static cli_exit read_stored(foreign_file *file, const foreign_node *node, int64_t index,
-                            void **chunk, size_t *size)
+static cli_exit read_frame(reader *r, const foreign_node *node, int64_t index, void **chunk,
+                           size_t *size)
 {
-    reader *r = file->own;
     hsize_t start[CATERVA_MAX_DIMS], stored;
     uint32_t mask;
-    h5_begin();
     *chunk = NULL;
     *size = 0;
     if (node->block_shape[0] == 0 || !place_chunk(node, index, start)) return CLI_OK;
@@ -1482,11 +1488,21 @@ static cli_exit read_stored(foreign_file *file, const foreign_node *node, int64_
     if (!*chunk) return CLI_IO;
     *size = stored;
     if (H5Dread_chunk(r->dataset, H5P_DEFAULT, start, &mask, *chunk) >= 0 && mask == 0)
-        return unwrap(node, chunk, size);
+        return CLI_OK;
     free(*chunk);
     *chunk = NULL;
     *size = 0;
     return CLI_OK;
+}
+
+static cli_exit read_stored(foreign_file *file, const foreign_node *node, int64_t index,
+                            void **chunk, size_t *size)
+{
+    h5_begin();
+    cli_guard(file->path, "libhdf5");
+    cli_exit code = read_frame(file->own, node, index, chunk, size);
+    cli_unguard();
+    return code == CLI_OK && *size > 0 ? unwrap(node, chunk, size) : code;
 }
 
 /* ---- Files ------------------------------------------------------------------------------- */
@@ -1510,11 +1526,25 @@ static void close_file(foreign_file *file)
     reader *r = file->own;
     if (!r) return;
     h5_begin();
+    cli_guard(file->path, "libhdf5");
     for (size_t i = 0; i < file->n; i++) free_dataset(file->nodes[i].own);
     free_walk(r);
     close_set(r);
     h5_close(r->id);
+    cli_unguard();
     free(r);
+}
+
+static cli_exit read_all(reader *r)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    r->id = H5Fopen(r->file->path, H5F_ACC_RDONLY, access);
+    h5_close(access);
+    if (r->id < 0) return fail(r, NULL);
+    CLI_TRY(walk(r));
+    CLI_TRY(name_axes(r));
+    return list_growing(r);
 }
 
 cli_exit h5_open(foreign_file *file)
@@ -1530,14 +1560,10 @@ cli_exit h5_open(foreign_file *file)
     file->own = r;
     file->close = close_file;
     file->read = read_items;
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
-    r->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
-    h5_close(access);
-    if (r->id < 0) return fail(r, NULL);
-    CLI_TRY(walk(r));
-    CLI_TRY(name_axes(r));
-    CLI_TRY(list_growing(r));
+    cli_guard(file->path, "libhdf5");
+    cli_exit code = read_all(r);
+    cli_unguard();
+    if (code != CLI_OK) return code;
     free_walk(r);
     for (size_t i = 0; i < file->n; i++)
         if (file->nodes[i].block_shape[0] > 0) file->read_stored = read_stored;

@@ -232,7 +232,9 @@ static cli_exit read_items(foreign_file *file, const foreign_node *array, const 
         from[d] = (size_t)start[d];
         count[d] = (size_t)(stop[d] - start[d]);
     }
+    cli_guard(file->path, "libnetcdf");
     int status = nc_get_vara(r->id, (int)((uintptr_t)array->own - 1), from, count, dst);
+    cli_unguard();
     return status == NC_NOERR ? CLI_OK : fail(r, array->key, status);
 }
 
@@ -255,8 +257,11 @@ cli_exit nc_open_file(foreign_file *file)
     file->read = read_items;
     char *path = realpath(file->path, NULL); /* no URL, which libnetcdf would follow */
     if (!path) return cli_fail_sys("cannot open %s", file->path);
+    cli_guard(file->path, "libnetcdf");
     int status = nc_open(path, NC_NOWRITE, &r->id);
     free(path);
     if (status != NC_NOERR) r->id = -1;
-    return status == NC_NOERR ? describe_all(r) : fail(r, "/", status);
+    cli_exit code = status == NC_NOERR ? describe_all(r) : fail(r, "/", status);
+    cli_unguard();
+    return code;
 }
