@@ -179,7 +179,7 @@ cli_exit foreign_finish(foreign_writer *writer);
 void foreign_abandon(foreign_writer *writer);
 
 /* Makes a node for a writer that is in no file. Release it with foreign_node_free. */
-foreign_node *foreign_node_make(const char *key, bool is_group);
-void foreign_node_free(foreign_node *node);
+CLI_API foreign_node *foreign_node_make(const char *key, bool is_group);
+CLI_API void foreign_node_free(foreign_node *node);
 
 #endif

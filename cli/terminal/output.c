@@ -82,7 +82,7 @@ static int create_temporary(output *out, mode_t mode)
     errno = ENOMEM;
     for (int i = 0; out->temporary && fd < 0 && i < TRIES; i++) {
         choose_temporary(out->temporary, size, out->target);
-        fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) break;
     }
     return fd;
