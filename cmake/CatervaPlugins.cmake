@@ -42,3 +42,9 @@ if(NETCDF_FOUND)
     caterva_plugin(netcdf ${NETCDF_LINK_LIBRARIES})
     target_include_directories(plugin_netcdf SYSTEM PRIVATE ${NETCDF_INCLUDE_DIRS})
 endif()
+
+# TIFF: 4.5 has options of files, among them handlers of errors.
+find_package(TIFF 4.5 QUIET)
+if(TIFF_FOUND)
+    caterva_plugin(tiff TIFF::TIFF m)
+endif()

@@ -3,6 +3,7 @@
 
 #include "formats/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,6 +198,20 @@ void values_add_text(value_list *list, const char *text, size_t size)
 void values_add_bytes(value_list *list, const void *bytes, size_t size)
 {
     add_bytes(list, CATERVA_VALUE_BYTES, bytes, size);
+}
+
+void values_add_array(value_list *list, const char *dtype, size_t n, const void *items)
+{
+    caterva_error err;
+    caterva_dtype *parsed;
+    caterva_value *entry = add(list, CATERVA_VALUE_ARRAY);
+    snprintf(entry->dtype, sizeof entry->dtype, "%s", dtype);
+    entry->ndim = 1;
+    entry->shape[0] = (int64_t)n;
+    entry->bytes = items;
+    if (caterva_dtype_parse(dtype, &parsed, &err) != CATERVA_OK) return;
+    entry->size = n * (size_t)parsed->item_size;
+    caterva_dtype_free(parsed);
 }
 
 void values_free(value_list *list)

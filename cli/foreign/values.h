@@ -54,6 +54,9 @@ CLI_API void values_add_real(value_list *list, double number);
 CLI_API void values_add_text(value_list *list, const char *text, size_t size);
 CLI_API void values_add_bytes(value_list *list, const void *bytes, size_t size);
 
+/* Adds an array with one axis of `n` numbers of `dtype`. */
+CLI_API void values_add_array(value_list *list, const char *dtype, size_t n, const void *items);
+
 /* Sets an attribute to the value, and releases the entries, also on failure. */
 CLI_API cli_exit values_set(value_list *list, foreign_node *node, const char *name);
 CLI_API void values_free(value_list *list);
