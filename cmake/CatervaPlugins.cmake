@@ -21,6 +21,7 @@ function(caterva_plugin name)
     target_include_directories(plugin_${name} PRIVATE "${PROJECT_SOURCE_DIR}/cli")
     target_link_libraries(plugin_${name} PRIVATE caterva ${caterva_library} ${ARGN})
     caterva_flags(plugin_${name})
+    set_property(GLOBAL APPEND PROPERTY caterva_plugins plugin_${name})
 endfunction()
 
 find_package(PkgConfig QUIET)
