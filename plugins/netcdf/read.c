@@ -16,7 +16,11 @@ typedef struct reader {
     int id;
     bool *used; /* of each dimension */
     int n_dims, n_vars;
+    size_t file_size;
+    char *name; /* libnetcdf writes names of any length that the file has, not NC_MAX_NAME */
 } reader;
+
+#define NAME_LIMIT ((size_t)1 << 30)
 
 static cli_exit fail(const reader *r, const char *key, int status)
 {
@@ -45,6 +49,7 @@ static const char *dtype_of(nc_type type)
 static bool is_name(const char *name)
 {
     size_t size = strlen(name);
+    if (size > NC_MAX_NAME) return false;
     for (size_t at = 0, length; at < size; at += length)
         if ((length = json_utf8_length(name + at, size - at)) == 0) return false;
     return size > 0 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -86,6 +91,9 @@ static cli_exit add_attribute(const reader *r, foreign_node *node, int var, cons
     int status = nc_inq_att(r->id, var, name, &type, &n);
     if (status == NC_NOERR) status = nc_inq_type(r->id, type, NULL, &size);
     if (status != NC_NOERR) return fail(r, node->key, status);
+    if (n > r->file_size / size)
+        return cli_fail(CLI_CORRUPT, "%s: %s: its attribute %s claims %zu values",
+                        r->file->path, node->key, name, n);
     const char *dtype = dtype_of(type);
     const int64_t shape[] = {(int64_t)n};
     void *items = cli_alloc(n * size);
@@ -108,16 +116,15 @@ static cli_exit add_attribute(const reader *r, foreign_node *node, int var, cons
 
 static cli_exit add_attributes(const reader *r, foreign_node *node, int var)
 {
-    char name[NC_MAX_NAME + 1];
     int n;
     int status = nc_inq_varnatts(r->id, var, &n);
     for (int i = 0; i < n && status == NC_NOERR; i++) {
-        status = nc_inq_attname(r->id, var, i, name);
+        status = nc_inq_attname(r->id, var, i, r->name);
         if (status != NC_NOERR) break;
-        if (is_name(name))
-            CLI_TRY(add_attribute(r, node, var, name));
+        if (is_name(r->name))
+            CLI_TRY(add_attribute(r, node, var, r->name));
         else
-            CLI_TRY(foreign_lose(r->file, "%s: an attribute whose name is not UTF-8",
+            CLI_TRY(foreign_lose(r->file, "%s: an attribute with an impossible name",
                                  node->key));
     }
     return status == NC_NOERR ? CLI_OK : fail(r, node->key, status);
@@ -129,7 +136,6 @@ static cli_exit describe(reader *r, int var, const char *key, const char *dtype,
                          const int *dims)
 {
     int64_t shape[CATERVA_MAX_DIMS];
-    char name[NC_MAX_NAME + 1];
     size_t length;
     foreign_node *node = foreign_add(r->file, key, false);
     if (!node) return CLI_IO;
@@ -140,10 +146,10 @@ static cli_exit describe(reader *r, int var, const char *key, const char *dtype,
     }
     CLI_TRY(foreign_set_shape(r->file, node, dtype, ndim, shape));
     for (int d = 0; d < ndim; d++) {
-        int status = nc_inq_dimname(r->id, dims[d], name);
+        int status = nc_inq_dimname(r->id, dims[d], r->name);
         if (status != NC_NOERR) return fail(r, key, status);
         r->used[dims[d]] = true;
-        if (is_name(name)) CLI_TRY(foreign_set_dim(node, d, name));
+        if (is_name(r->name)) CLI_TRY(foreign_set_dim(node, d, r->name));
     }
     node->own = (void *)(uintptr_t)(var + 1);
     return add_attributes(r, node, var);
@@ -151,50 +157,160 @@ static cli_exit describe(reader *r, int var, const char *key, const char *dtype,
 
 static cli_exit add_variable(reader *r, int var)
 {
-    char name[NC_MAX_NAME + 1], key[NC_MAX_NAME + 2];
+    char key[NC_MAX_NAME + 2];
     nc_type type;
-    int ndim, dims[NC_MAX_VAR_DIMS];
-    int status = nc_inq_var(r->id, var, name, &type, &ndim, dims, NULL);
+    int ndim, dims[CATERVA_MAX_DIMS];
+    int status = nc_inq_var(r->id, var, r->name, &type, &ndim, NULL, NULL);
     if (status != NC_NOERR) return fail(r, "/", status);
-    if (!is_name(name))
-        return foreign_lose(r->file, "/: a variable whose name no array can have");
-    snprintf(key, sizeof key, "/%s", name);
+    if (!is_name(r->name)) return foreign_lose(r->file, "/: a variable with an impossible name");
+    snprintf(key, sizeof key, "/%s", r->name);
     const char *dtype = dtype_of(type);
     if (!dtype) return foreign_lose(r->file, "%s: a variable of an unknown type", key);
     if (ndim >= CATERVA_MAX_DIMS)
         return foreign_lose(r->file, "%s: a variable of %d axes", key, ndim);
+    status = nc_inq_vardimid(r->id, var, dims);
+    if (status != NC_NOERR) return fail(r, key, status);
     return describe(r, var, key, dtype, ndim, dims);
 }
 
-/* libnetcdf reads zeros behind the end of a file: a file that is too short is an error here. */
+/* ---- The end of the data ----------------------------------------------------------------- */
+
+/* libnetcdf reads zeros behind the end of a file that is too short, and does not tell where the data
+ * of a variable are. So the header is parsed here: lists of dimensions, attributes and variables,
+ * of big-endian numbers with 4 bytes, or 8 bytes in CDF-5. */
+typedef struct header {
+    FILE *stream;
+    int version;
+    bool is_damaged;
+} header;
+
+static uint64_t take(header *h, int bytes)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++) {
+        int c = getc(h->stream);
+        if (c == EOF) h->is_damaged = true;
+        value = value << 8 | (uint64_t)(c & 0xff);
+    }
+    return value;
+}
+
+static uint64_t take_count(header *h) { return take(h, h->version == 5 ? 8 : 4); }
+
+/* Skips bytes, and the padding to a multiple of 4. */
+static void skip(header *h, uint64_t bytes)
+{
+    if (bytes > INT64_MAX / 2 || fseeko(h->stream, (off_t)((bytes + 3) & ~UINT64_C(3)), SEEK_CUR))
+        h->is_damaged = true;
+}
+
+static uint64_t take_list(header *h)
+{
+    take(h, 4); /* what the list has */
+    return take_count(h);
+}
+
+static void skip_attributes(header *h)
+{
+    static const uint8_t sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8};
+    for (uint64_t n = take_list(h); n > 0 && !h->is_damaged; n--) {
+        skip(h, take_count(h));
+        uint64_t type = take(h, 4), count = take_count(h);
+        if (type >= sizeof sizes || count > INT64_MAX / 16) h->is_damaged = true;
+        if (!h->is_damaged) skip(h, count * sizes[type]);
+    }
+}
+
+/* Where data end. Variables with records follow each other in each record, padded unless there is
+ * only one. */
+typedef struct extent {
+    double end;            /* of all variables without records */
+    double first_records;  /* the end of the first record */
+    double padded, single; /* bytes of one record */
+    double n_records;
+    int n_growing;
+} extent;
+
+static bool add_extent(const reader *r, int var, double begin, extent *x)
+{
+    int ndim, dims[CATERVA_MAX_DIMS], growing = -1;
+    nc_type type;
+    size_t size, length;
+    if (nc_inq_varndims(r->id, var, &ndim) != NC_NOERR || ndim >= CATERVA_MAX_DIMS ||
+        nc_inq_vardimid(r->id, var, dims) != NC_NOERR ||
+        nc_inq_vartype(r->id, var, &type) != NC_NOERR ||
+        nc_inq_type(r->id, type, NULL, &size) != NC_NOERR ||
+        nc_inq_unlimdim(r->id, &growing) != NC_NOERR)
+        return false;
+    bool grows = ndim > 0 && growing >= 0 && dims[0] == growing;
+    double bytes = (double)size;
+    for (int d = 0; d < ndim; d++) {
+        if (nc_inq_dimlen(r->id, dims[d], &length) != NC_NOERR) return false;
+        if (d > 0 || !grows) bytes *= (double)length;
+        if (d == 0 && grows) x->n_records = (double)length;
+    }
+    if (bytes > 1e18) return false;
+    double *end = grows ? &x->first_records : &x->end;
+    if (bytes > 0 && begin + bytes > *end) *end = begin + bytes;
+    x->single = bytes;
+    if (grows) x->padded += (double)(((uint64_t)bytes + 3) & ~UINT64_C(3));
+    x->n_growing += grows;
+    return true;
+}
+
+static double find_end(const reader *r, header *h)
+{
+    extent x = {0};
+    double single = 0;
+    take(h, 3);
+    h->version = (int)take(h, 1);
+    take_count(h); /* of records: libnetcdf knows it */
+    for (uint64_t n = take_list(h); n > 0 && !h->is_damaged; n--) {
+        skip(h, take_count(h));
+        take_count(h);
+    }
+    skip_attributes(h);
+    take_list(h);
+    for (int var = 0; var < r->n_vars && !h->is_damaged; var++) {
+        int n_growing = x.n_growing;
+        skip(h, take_count(h));
+        for (uint64_t ndim = take_count(h); ndim > 0 && !h->is_damaged; ndim--) take_count(h);
+        skip_attributes(h);
+        take(h, 4);
+        take_count(h);
+        double begin = (double)take(h, h->version == 1 ? 4 : 8);
+        if (!h->is_damaged && !add_extent(r, var, begin, &x)) h->is_damaged = true;
+        if (x.n_growing > n_growing) single = x.single;
+    }
+    if (x.n_records < 1) return x.end;
+    double record = x.n_growing == 1 ? single : x.padded;
+    double end = x.first_records + (x.n_records - 1) * record;
+    return end > x.end ? end : x.end;
+}
+
 static cli_exit check_size(const reader *r)
 {
-    struct stat st;
-    double claimed = 0;
-    for (size_t i = 1; i < r->file->n; i++) {
-        const foreign_node *node = &r->file->nodes[i];
-        double bytes = (double)node->item_size;
-        for (int d = 0; d < node->ndim; d++) bytes *= (double)node->shape[d];
-        claimed += bytes;
-    }
-    if (stat(r->file->path, &st) != 0) return cli_fail_sys("cannot open %s", r->file->path);
-    if (claimed <= (double)st.st_size) return CLI_OK;
-    return cli_fail(CLI_CORRUPT, "%s: its variables claim %.0f bytes, but the file has %lld",
-                    r->file->path, claimed, (long long)st.st_size);
+    header h = {.stream = fopen(r->file->path, "rb")};
+    if (!h.stream) return cli_fail_sys("cannot open %s", r->file->path);
+    double end = find_end(r, &h);
+    fclose(h.stream);
+    if (h.is_damaged) return cli_fail(CLI_CORRUPT, "%s: its header is damaged", r->file->path);
+    if (end <= (double)r->file_size) return CLI_OK;
+    return cli_fail(CLI_CORRUPT, "%s: its variables end at byte %.0f, but the file has %zu bytes",
+                    r->file->path, end, r->file_size);
 }
 
 static cli_exit list_dimensions(const reader *r)
 {
-    char name[NC_MAX_NAME + 1];
-    const char *names[1] = {name};
+    const char *names[] = {r->name};
     int growing = -1;
     nc_inq_unlimdim(r->id, &growing);
     for (int i = 0; i < r->n_dims; i++) {
-        int status = nc_inq_dimname(r->id, i, name);
+        int status = nc_inq_dimname(r->id, i, r->name);
         if (status != NC_NOERR) return fail(r, "/", status);
-        if (!is_name(name)) continue;
+        if (!is_name(r->name)) continue;
         if (!r->used[i])
-            CLI_TRY(foreign_lose(r->file, "/%s: a dimension that no array has", name));
+            CLI_TRY(foreign_lose(r->file, "/%s: a dimension that no array has", r->name));
         else if (i == growing)
             CLI_TRY(foreign_set_texts(&r->file->nodes[0], "_unlimited_dims", names, 1));
     }
@@ -211,8 +327,13 @@ static cli_exit describe_all(reader *r)
     if (format == NC_FORMAT_NETCDF4 || format == NC_FORMAT_NETCDF4_CLASSIC)
         return cli_fail(CLI_UNSUPPORTED, "%s is an HDF5 file, which the plug-in hdf5 reads",
                         r->file->path);
+    struct stat st;
+    if (stat(r->file->path, &st) != 0) return cli_fail_sys("cannot open %s", r->file->path);
+    r->file_size = (size_t)st.st_size;
+    size_t longest = r->file_size < NAME_LIMIT ? r->file_size : NAME_LIMIT;
     r->used = calloc((size_t)r->n_dims + 1, sizeof *r->used);
-    if (!r->used) return cli_fail(CLI_IO, "out of memory");
+    r->name = malloc(longest + NC_MAX_NAME + 1);
+    if (!r->used || !r->name) return cli_fail(CLI_IO, "out of memory");
     foreign_node *root = foreign_add(r->file, "/", true);
     if (!root) return CLI_IO;
     CLI_TRY(add_attributes(r, root, NC_GLOBAL));
@@ -242,8 +363,11 @@ static void close_file(foreign_file *file)
 {
     reader *r = file->own;
     if (!r) return;
+    cli_guard(file->path, "libnetcdf");
     if (r->id >= 0) nc_close(r->id);
+    cli_unguard();
     free(r->used);
+    free(r->name);
     free(r);
 }
 

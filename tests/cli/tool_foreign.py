@@ -3,6 +3,7 @@
 import importlib
 import os
 import random
+import re
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,25 @@ def need_plugin(name):
     if not (Path(CLI).parent.parent / "lib/caterva" / (name + ".so")).exists():
         print("skipped: the plug-in %s was not built" % name)
         sys.exit(77)
+
+
+def hostile_environment(folder):
+    """Variables of a run that may meet faults of libhdf5 or libnetcdf: their leaks do not count."""
+    known = Path(folder) / ".known"
+    known.write_text("leak:libhdf5\nleak:libnetcdf\n")
+    return {"LSAN_OPTIONS": "suppressions=%s:print_suppressions=0" % known,
+            "ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=4096"}
+
+
+def library_crashes(status, err):
+    """Whether a run ended by a fault inside libhdf5 or libnetcdf: the program says so, or, under
+    ASan, the first frame that is not ASan's is of the library."""
+    if status == 4 and re.search("the file is damaged, and lib[a-z0-9]+ crashed on it", err):
+        return True
+    frames = re.findall(r"^ +#\d+ 0x[0-9a-f]+ (?:in )?(.*)$", err, re.M)
+    others = [f for f in frames if "sanitizer" not in f and "libc" not in f]
+    return "AddressSanitizer" in err and bool(others) and \
+        re.search(r"/lib(hdf5|netcdf)", others[0]) is not None
 
 
 def rounds(count):
