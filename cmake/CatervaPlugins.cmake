@@ -1,13 +1,13 @@
-# Plug-ins of the command line, one for each file plugins/<name>.c or folder plugins/<name>: readers and writers of formats
-# that need a library of their own. A plug-in is built if its library is found; with
-# -DCATERVA_PLUGINS=OFF none is.
+# Plug-ins of the command line, one for each file plugins/<name>.c or folder plugins/<name>: readers
+# and writers of formats that need a library of their own. A plug-in is built if its library is found; with
+# -DCATERVA_PLUGINS=OFF, and without the shared library, none is.
 
 option(CATERVA_PLUGINS "Build the plug-ins of the command line whose libraries are found" ON)
 
 set(plugin_folder "lib/caterva")
 target_compile_definitions(caterva PRIVATE
     "CATERVA_PLUGINS_BESIDE=\"../${plugin_folder}\", \"../${CMAKE_INSTALL_LIBDIR}/caterva\"")
-if(NOT CATERVA_PLUGINS)
+if(NOT CATERVA_PLUGINS OR NOT TARGET caterva_shared) # program and plug-in share one libcaterva
     return()
 endif()
 
