@@ -310,6 +310,8 @@ static bool shape_of_tifffile(const char *text, const int64_t *page, int n_page,
         if (end == text) break;
         n++;
     }
+    if (n > n_page && sizes[n - 1] == 1 && page[n_page - 1] != 1)
+        n--; /* has no place in a page */
     for (int i = 1; i <= n_page; i++)
         if (n < n_page || sizes[n - i] != page[n_page - i]) return false;
     for (int i = 0; i < n - n_page; i++)
@@ -450,6 +452,7 @@ static bool add_single(value_list *list, TIFF *tif, const TIFFField *f, const ch
     uint16_t small = 0;
     float real = 0;
     const char *text = NULL;
+    if (TIFFFieldReadCount(f) > 1 && TIFFFieldDataType(f) != TIFF_ASCII) return false;
     switch (TIFFFieldDataType(f)) {
     case TIFF_ASCII:
         if (!TIFFGetField(tif, tag, &text) || !text) return false;
@@ -475,6 +478,18 @@ static bool add_single(value_list *list, TIFF *tif, const TIFFField *f, const ch
     }
 }
 
+/* Adds a tag with a fixed number of rational values. */
+static bool add_rationals(value_list *list, TIFF *tif, const TIFFField *f, const char *name)
+{
+    const float *numbers = NULL;
+    bool fits = TIFFFieldDataType(f) == TIFF_RATIONAL && TIFFFieldReadCount(f) > 1 &&
+                TIFFFieldSetGetSize(f) == 4;
+    if (!fits || !TIFFGetField(tif, TIFFFieldTag(f), &numbers) || !numbers) return false;
+    values_add_text(list, name, strlen(name));
+    values_add_array(list, ORDER "f4", (size_t)TIFFFieldReadCount(f), numbers);
+    return true;
+}
+
 /* Adds the remaining tags, named by their numbers, and reports those whose values have no place. */
 static cli_exit add_custom(foreign_file *file, const char *key, value_list *list, int64_t *n,
                            char (*names)[12])
@@ -488,10 +503,9 @@ static cli_exit add_custom(foreign_file *file, const char *key, value_list *list
         for (size_t k = 0; k < N_OTHER; k++) is_kept |= other_tags[k] == tag;
         if (is_kept) continue;
         snprintf(names[i], sizeof names[i], "%u", tag);
-        bool done = TIFFFieldPassCount(f)        ? add_counted(list, tif, f, names[i])
-                    : TIFFFieldReadCount(f) == 1 ? add_single(list, tif, f, names[i])
-                                                 : TIFFFieldDataType(f) == TIFF_ASCII &&
-                                                       add_single(list, tif, f, names[i]);
+        bool done = TIFFFieldPassCount(f) ? add_counted(list, tif, f, names[i])
+                                          : add_single(list, tif, f, names[i]) ||
+                                                add_rationals(list, tif, f, names[i]);
         *n += done;
         if (!done)
             CLI_TRY(foreign_lose(file, "%s: the tag %u, %s", key, tag, TIFFFieldName(f)));
@@ -957,6 +971,10 @@ static bool set_value(TIFF *tif, const TIFFField *f, packed_value value,
         return head->bytes && TIFFSetField(tif, TIFFFieldTag(f),
                                            (uint32_t)(head->size / size), head->bytes) == 1;
     }
+    if (TIFFFieldDataType(f) == TIFF_RATIONAL && TIFFFieldReadCount(f) > 1)
+        return strcmp(head->dtype, ORDER "f4") == 0 &&
+               head->size == 4 * (size_t)TIFFFieldReadCount(f) &&
+               TIFFSetField(tif, TIFFFieldTag(f), head->bytes) == 1;
     if (values_numbers(value, &number, 1) != 1) return false;
     set_number(tif, f, number);
     return true;
