@@ -386,87 +386,44 @@ static cli_exit open_npz(foreign_file *file)
 
 /* ---- Writing ---------------------------------------------------------------------------- */
 
-/* What is known about a member when it has been written. */
+/* A member of the archive that is written. */
 typedef struct written {
     char *name;
-    char *head; /* of the npy file */
-    size_t head_size;
-    int64_t position, size; /* of the items in the spool */
+    int64_t size; /* with the header of the npy file */
     uint32_t crc;
-    int64_t packed, header;
+    int64_t packed, header; /* header: position of its local header */
 } written;
 
+/* Boxes arrive in C order, and arrays one after another: the last member is packed as they come. */
 typedef struct npz_writer {
     output out;
-    spool spool;
-    int64_t used; /* bytes of the spool */
+    packer packer;
+    bool is_open; /* the last member is not complete */
+    int64_t at;   /* bytes of the file before the last member's packed ones */
     written *members;
     size_t n;
 } npz_writer;
 
 static void release(npz_writer *w)
 {
+    if (w->is_open) packer_end(&w->packer, CLI_INTERRUPTED);
     output_abandon(&w->out);
-    spool_close(&w->spool);
-    for (size_t i = 0; i < w->n; i++) {
-        free(w->members[i].name);
-        free(w->members[i].head);
-    }
+    for (size_t i = 0; i < w->n; i++) free(w->members[i].name);
     free(w->members);
     free(w);
 }
 
 static void abandon(foreign_writer *self) { release(self->own); }
 
-static cli_exit add(foreign_writer *self, foreign_node *node)
-{
-    npz_writer *w = self->own;
-    for (size_t i = 0; i < node->n_attributes; i++)
-        CLI_TRY(foreign_lose_writing(self, "%s: the attribute %s", node->key,
-                                     node->attributes[i].name));
-    if (node->dims && !node->is_group)
-        CLI_TRY(foreign_lose_writing(self, "%s: the names of its axes", node->key));
-    if (node->is_group) return CLI_OK;
-    written *members = realloc(w->members, (w->n + 1) * sizeof *members);
-    if (!members) return cli_fail(CLI_IO, "out of memory");
-    w->members = members;
-    written *m = &members[w->n++];
-    *m = (written){.position = w->used};
-    CLI_TRY(npy_make_header(node->dtype, node->ndim, node->shape, &m->head, &m->head_size));
-    CLI_TRY(items_size(self->path, node, &m->size));
-    if (m->size > INT64_MAX - w->used)
-        return cli_fail(CLI_UNSUPPORTED, "%s: the arrays have more than 2^63 bytes",
-                        self->path);
-    size_t size = strlen(node->key) + 5;
-    m->name = cli_alloc(size);
-    if (!m->name) return CLI_IO;
-    snprintf(m->name, size, "%s.npy", node->key + 1);
-    w->used += m->size;
-    node->own = (void *)(uintptr_t)w->n;
-    node->first_axis_fastest = false;
-    memset(node->chunk_shape, 0, sizeof node->chunk_shape);
-    return CLI_OK;
-}
-
-static cli_exit write_box(foreign_writer *self, const foreign_node *array,
-                          const int64_t *start, const int64_t *stop, const void *src)
-{
-    npz_writer *w = self->own;
-    const written *m = &w->members[(uintptr_t)array->own - 1];
-    return items_write(spool_put, &w->spool, m->position, array, start, stop, src);
-}
-
 static bool is_wide(const written *m)
 {
-    int64_t size = m->size + (int64_t)m->head_size;
-    return size + size / 1000 + 1024 >= WIDE; /* deflate may add five bytes for each 16 KiB */
+    return m->size + m->size / 1000 + 1024 >= WIDE; /* deflate may add five bytes to 16 KiB */
 }
 
 /* Makes a local header. Its sizes and checksum are known only after the member was written. */
 static void make_local(const written *m, record *r)
 {
     bool wide = is_wide(m);
-    uint64_t size = (uint64_t)m->size + m->head_size;
     r->size = 0;
     put(r, 4, LOCAL_MAGIC);
     put(r, 2, wide ? 45 : 20); /* version of the format */
@@ -476,55 +433,110 @@ static void make_local(const written *m, record *r)
     put(r, 2, 0x21); /* 1980-01-01, as NumPy has it */
     put(r, 4, m->crc);
     put(r, 4, wide ? WIDE : (uint64_t)m->packed);
-    put(r, 4, wide ? WIDE : size);
+    put(r, 4, wide ? WIDE : (uint64_t)m->size);
     put(r, 2, strlen(m->name));
     put(r, 2, wide ? 20 : 0);
 }
 
-static void put_wide(record *r, uint64_t a, uint64_t b)
+/* Makes the extra field of a member that may need wide sizes. */
+static void make_extra(const written *m, record *r)
 {
+    r->size = 0;
+    if (!is_wide(m)) return;
     put(r, 2, 1);
     put(r, 2, 16);
-    put(r, 8, a);
-    put(r, 8, b);
+    put(r, 8, (uint64_t)m->size);
+    put(r, 8, (uint64_t)m->packed);
 }
 
-/* Writes one member: its local header, with zeros for what is not known, the name, and the bytes. */
-static cli_exit write_member(npz_writer *w, written *m, int64_t *at)
+/* Writes a local header and the name, and begins to pack. */
+static cli_exit begin_member(npz_writer *w, written *m)
 {
-    record local, extra = {.size = 0};
-    packer p;
-    m->header = *at;
+    record local, extra;
+    m->header = w->at;
     make_local(m, &local);
-    if (is_wide(m)) put_wide(&extra, 0, 0);
+    make_extra(m, &extra);
     CLI_TRY(output_write(&w->out, local.bytes, local.size));
     CLI_TRY(output_write(&w->out, m->name, strlen(m->name)));
     CLI_TRY(output_write(&w->out, extra.bytes, extra.size));
-    cli_exit code = packer_begin(&p, &w->out, PACKING_DEFLATE);
-    if (code == CLI_OK) code = packer_write(&p, m->head, m->head_size);
-    if (code == CLI_OK) code = packer_write_spool(&p, &w->spool, m->position, m->size);
-    code = packer_end(&p, code);
-    m->crc = p.crc;
-    m->packed = p.packed;
-    *at += (int64_t)(local.size + strlen(m->name) + extra.size) + m->packed;
-    return code;
+    w->at += (int64_t)(local.size + strlen(m->name) + extra.size);
+    CLI_TRY(packer_begin(&w->packer, &w->out, PACKING_DEFLATE));
+    w->is_open = true;
+    return CLI_OK;
 }
 
-/* Writes the local header again, now with everything. */
-static cli_exit complete_member(npz_writer *w, const written *m)
+/* Completes the last member, and writes its local header again, now with everything. */
+static cli_exit end_member(npz_writer *w)
 {
-    record local, extra = {.size = 0};
+    record local, extra;
+    if (!w->is_open) return CLI_OK;
+    w->is_open = false;
+    CLI_TRY(packer_end(&w->packer, CLI_OK));
+    written *m = &w->members[w->n - 1];
+    m->crc = w->packer.crc;
+    m->packed = w->packer.packed;
+    w->at += m->packed;
     make_local(m, &local);
-    if (is_wide(m)) put_wide(&extra, (uint64_t)m->size + m->head_size, (uint64_t)m->packed);
+    make_extra(m, &extra);
     CLI_TRY(output_write_at(&w->out, local.bytes, local.size, m->header));
     return output_write_at(&w->out, extra.bytes, extra.size,
                            m->header + (int64_t)(local.size + strlen(m->name)));
 }
 
-static cli_exit write_record(npz_writer *w, const written *m, int64_t *at)
+/* Begins the member of an array, up to its items. */
+static cli_exit add_member_of(foreign_writer *self, const foreign_node *node,
+                              const char *head, size_t head_size)
+{
+    npz_writer *w = self->own;
+    size_t size = strlen(node->key) + 5;
+    written *members = realloc(w->members, (w->n + 1) * sizeof *members);
+    if (!members) return cli_fail(CLI_IO, "out of memory");
+    w->members = members;
+    written *m = &members[w->n];
+    *m = (written){.name = cli_alloc(size)};
+    if (!m->name) return CLI_IO;
+    w->n++;
+    snprintf(m->name, size, "%s.npy", node->key + 1);
+    CLI_TRY(items_size(self->path, node, &m->size));
+    if (m->size > INT64_MAX / 2 - w->at)
+        return cli_fail(CLI_UNSUPPORTED, "%s: the arrays have too many bytes", self->path);
+    m->size += (int64_t)head_size;
+    CLI_TRY(begin_member(w, m));
+    return packer_write(&w->packer, head, head_size);
+}
+
+static cli_exit add(foreign_writer *self, foreign_node *node)
+{
+    char *head;
+    size_t size;
+    for (size_t i = 0; i < node->n_attributes; i++)
+        CLI_TRY(foreign_lose_writing(self, "%s: the attribute %s", node->key,
+                                     node->attributes[i].name));
+    if (node->dims && !node->is_group)
+        CLI_TRY(foreign_lose_writing(self, "%s: the names of its axes", node->key));
+    if (node->is_group) return CLI_OK;
+    CLI_TRY(end_member(self->own));
+    CLI_TRY(npy_make_header(node->dtype, node->ndim, node->shape, &head, &size));
+    cli_exit code = add_member_of(self, node, head, size);
+    free(head);
+    node->first_axis_fastest = false;
+    memset(node->chunk_shape, 0, sizeof node->chunk_shape);
+    return code;
+}
+
+static cli_exit write_box(foreign_writer *self, const foreign_node *array,
+                          const int64_t *start, const int64_t *stop, const void *src)
+{
+    npz_writer *w = self->own;
+    int64_t size = array->item_size;
+    for (int d = 0; d < array->ndim; d++) size *= stop[d] - start[d];
+    return packer_write(&w->packer, src, (size_t)size);
+}
+
+static cli_exit write_record(npz_writer *w, const written *m)
 {
     record r = {.size = 0}, extra = {.size = 0};
-    uint64_t size = (uint64_t)m->size + m->head_size;
+    uint64_t size = (uint64_t)m->size;
     bool wide = size >= WIDE || m->packed >= (int64_t)WIDE || m->header >= (int64_t)WIDE;
     put(&r, 4, RECORD_MAGIC);
     put(&r, 2, 3 << 8 | 45); /* made on Unix */
@@ -553,14 +565,14 @@ static cli_exit write_record(npz_writer *w, const written *m, int64_t *at)
     CLI_TRY(output_write(&w->out, r.bytes, r.size));
     CLI_TRY(output_write(&w->out, m->name, strlen(m->name)));
     CLI_TRY(output_write(&w->out, extra.bytes, extra.size));
-    *at += (int64_t)(r.size + strlen(m->name) + extra.size);
+    w->at += (int64_t)(r.size + strlen(m->name) + extra.size);
     return CLI_OK;
 }
 
-static cli_exit write_end(npz_writer *w, int64_t directory_at, int64_t end_at)
+static cli_exit write_end(npz_writer *w, int64_t directory_at)
 {
     record r = {.size = 0};
-    uint64_t size = (uint64_t)(end_at - directory_at), at = (uint64_t)directory_at, n = w->n;
+    uint64_t size = (uint64_t)(w->at - directory_at), at = (uint64_t)directory_at, n = w->n;
     if (n >= 0xFFFF || at >= WIDE || size >= WIDE) {
         put(&r, 4, END64_MAGIC);
         put(&r, 8, END64_SIZE - 12);
@@ -573,7 +585,7 @@ static cli_exit write_end(npz_writer *w, int64_t directory_at, int64_t end_at)
         put(&r, 8, at);
         put(&r, 4, LOCATOR_MAGIC);
         put(&r, 4, 0);
-        put(&r, 8, (uint64_t)end_at);
+        put(&r, 8, (uint64_t)w->at);
         put(&r, 4, 1);
     }
     put(&r, 4, END_MAGIC);
@@ -589,16 +601,11 @@ static cli_exit write_end(npz_writer *w, int64_t directory_at, int64_t end_at)
 static cli_exit finish(foreign_writer *self)
 {
     npz_writer *w = self->own;
-    cli_exit code = CLI_OK;
-    int64_t at = 0;
+    cli_exit code = end_member(w);
+    int64_t directory_at = w->at;
     for (size_t i = 0; i < w->n && code == CLI_OK; i++)
-        code = write_member(w, &w->members[i], &at);
-    int64_t directory_at = at;
-    for (size_t i = 0; i < w->n && code == CLI_OK; i++)
-        code = write_record(w, &w->members[i], &at);
-    if (code == CLI_OK) code = write_end(w, directory_at, at);
-    for (size_t i = 0; i < w->n && code == CLI_OK; i++)
-        code = complete_member(w, &w->members[i]);
+        code = write_record(w, &w->members[i]);
+    if (code == CLI_OK) code = write_end(w, directory_at);
     if (code == CLI_OK) code = output_finish(&w->out);
     release(w);
     return code;
@@ -608,17 +615,17 @@ static cli_exit create_npz(foreign_writer *writer, bool force)
 {
     npz_writer *w = cli_alloc(sizeof *w);
     if (!w) return CLI_IO;
-    *w = (npz_writer){.out.fd = -1, .spool.fd = -1};
+    *w = (npz_writer){.out.fd = -1};
     cli_exit code = output_open(&w->out, writer->path, force);
     if (code == CLI_OK && !w->out.seekable)
         code = cli_fail(CLI_UNSUPPORTED, "%s: an npz file cannot be written to a pipe",
                         writer->path);
-    if (code == CLI_OK) code = spool_open(&w->spool, writer->path);
     if (code != CLI_OK) {
         release(w);
         return code;
     }
     writer->own = w;
+    writer->in_order = true;
     writer->add = add;
     writer->write = write_box;
     writer->finish = finish;
