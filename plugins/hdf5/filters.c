@@ -174,6 +174,7 @@ const char *h5_filter_name(H5Z_filter_t filter)
 {
     switch (filter) {
     case H5Z_FILTER_SZIP: return "szip";
+    case 305: return "LZO";
     case 307: return "bzip2";
     case 32001: return "Blosc";
     case 32004: return "LZ4";

@@ -1223,8 +1223,8 @@ static cli_exit check_filters(const reader *r, const foreign_node *node, hid_t p
         if (H5Zfilter_avail(filter) > 0) continue;
         return cli_fail(CLI_UNSUPPORTED,
                         "%s: %s is compressed by %s (HDF5 filter %d), whose plug-in is not in "
-                        "HDF5_PLUGIN_PATH; the packages hdf5plugin (pip) and "
-                        "hdf5-filter-plugin (Debian) have plug-ins",
+                        "HDF5_PLUGIN_PATH; hdf5plugin (pip) and hdf5-filter-plugin (Debian) "
+                        "have many of them",
                         r->file->path, node->key, h5_filter_name(filter), (int)filter);
     }
     return CLI_OK;
@@ -1415,7 +1415,10 @@ static cli_exit read_box(reader *r, const foreign_node *node, const int64_t *sta
     if (q.is_cropped || r->type.text == H5_ANY_LENGTH) {
         code = read_apart(r, node, start, stop, &q, memory, dst);
     } else {
-        if (q.is_clipped) fill_all(node, &q, dst);
+        if (q.is_clipped)
+            fill_all(node, &q, dst);
+        else if (r->type.is_structure) /* libhdf5 does not write between fields */
+            memset(dst, 0, q.n * q.element);
         code = read_part(r, node, &q, memory, dst);
     }
     h5_close(memory);

@@ -273,12 +273,6 @@ typedef struct member {
     size_t offset, size; /* in the file */
 } member;
 
-static int by_offset(const void *a, const void *b)
-{
-    size_t x = ((const member *)a)->offset, y = ((const member *)b)->offset;
-    return x < y ? -1 : x > y;
-}
-
 static void print_gap(printer *p, size_t from, size_t to)
 {
     if (to > from) fprintf(p->stream, "%s('', '|V%zu')", from ? ", " : "", to - from);
@@ -303,6 +297,14 @@ static hid_t array_element(printer *p, hid_t type, hsize_t *axes, int *n)
     return element;
 }
 
+/* Prints the shape of a sub-array and the end of its tuple: ", (3,))". */
+static void print_axes(FILE *stream, const hsize_t *axes, int n)
+{
+    if (n > 0) fputs(", (", stream);
+    for (int d = 0; d < n; d++) fprintf(stream, "%llu,", (unsigned long long)axes[d]);
+    if (n > 0) fputs("))", stream);
+}
+
 /* Prints a field ("('a', '<f4', (3,))") and returns its type. */
 static hid_t print_field(printer *p, hid_t type, unsigned index, int depth)
 {
@@ -317,9 +319,8 @@ static hid_t print_field(printer *p, hid_t type, unsigned index, int depth)
         print_name(p->stream, name);
         fputs(", ", p->stream);
         memory = print_type(p, element, depth + 1);
-        if (n > 0) fputs(", (", p->stream);
-        for (int d = 0; d < n; d++) fprintf(p->stream, "%llu,", (unsigned long long)axes[d]);
-        fputs(n > 0 ? "))" : ")", p->stream);
+        print_axes(p->stream, axes, n);
+        if (n == 0) fputc(')', p->stream);
     }
     if (memory >= 0 && n > 0) {
         hid_t whole = H5Tarray_create2(memory, (unsigned)n, axes);
@@ -377,6 +378,51 @@ static hid_t print_members(printer *p, hid_t type, const member *members, int n,
     return -1;
 }
 
+/* Fields that are not in the order of their offsets need a dictionary. */
+static hid_t print_dictionary(printer *p, hid_t type, const member *members, int n, int depth)
+{
+    size_t total = H5Tget_size(type);
+    hid_t memory = H5Tcreate(H5T_COMPOUND, total);
+    fputs("{'names': [", p->stream);
+    for (int i = 0; i < n && !p->problem; i++) {
+        char *name = H5Tget_member_name(type, members[i].index);
+        if (!name || !*name) give_up(p, "structures with nameless fields");
+        if (i > 0) fputs(", ", p->stream);
+        if (name) print_name(p->stream, name);
+        H5free_memory(name);
+    }
+    fputs("], 'formats': [", p->stream);
+    for (int i = 0; i < n && !p->problem; i++) {
+        hsize_t axes[CATERVA_MAX_DIMS];
+        int n_axes = 0;
+        char *name = H5Tget_member_name(type, members[i].index);
+        hid_t whole = H5Tget_member_type(type, members[i].index);
+        hid_t element = array_element(p, whole, axes, &n_axes), field = -1;
+        if (i > 0) fputs(", ", p->stream);
+        if (n_axes > 0) fputc('(', p->stream);
+        if (element >= 0) field = print_type(p, element, depth + 1);
+        print_axes(p->stream, axes, n_axes);
+        if (field >= 0 && n_axes > 0) {
+            hid_t array = H5Tarray_create2(field, (unsigned)n_axes, axes);
+            h5_close(field);
+            field = array;
+        }
+        if (field >= 0 && (H5Tget_size(field) != members[i].size ||
+                           H5Tinsert(memory, name, members[i].offset, field) < 0))
+            give_up(p, "structures whose fields have unusual widths");
+        h5_close(field);
+        h5_close(element);
+        h5_close(whole);
+        H5free_memory(name);
+    }
+    fputs("], 'offsets': [", p->stream);
+    for (int i = 0; i < n; i++) fprintf(p->stream, "%s%zu", i ? ", " : "", members[i].offset);
+    fprintf(p->stream, "], 'itemsize': %zu}", total);
+    if (!p->problem) return memory;
+    h5_close(memory);
+    return -1;
+}
+
 static hid_t print_structure(printer *p, hid_t type, int depth)
 {
     size_t size;
@@ -395,8 +441,11 @@ static hid_t print_structure(printer *p, hid_t type, int depth)
                               H5Tget_size(field)};
         h5_close(field);
     }
-    qsort(members, (size_t)n, sizeof *members, by_offset);
-    hid_t memory = print_members(p, type, members, n, depth);
+    bool in_order = true;
+    for (int i = 1; i < n; i++)
+        in_order = in_order && members[i].offset > members[i - 1].offset;
+    hid_t memory = in_order ? print_members(p, type, members, n, depth)
+                            : print_dictionary(p, type, members, n, depth);
     free(members);
     return memory;
 }
