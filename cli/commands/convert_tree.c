@@ -3,6 +3,7 @@
  * name; for an archive this directory is packed. Reports everything that the output does not have. */
 #include "commands/convert_tree.h"
 
+#include "foreign/values.h"
 #include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
 #include "sources/resume.h"
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+
+#define MAX_TREE_NAME 240 /* bytes; the system's limit, less the suffix of a temporary file */
 
 static bool has_extension(const char *path, const char *extension)
 {
@@ -66,6 +69,49 @@ typedef struct to_tree {
     char *folder; /* the tree while it is made */
     resume_id id;
 } to_tree;
+
+/* Says why no group or array of a tree can have the name, or returns NULL. */
+static const char *fault_of(const char *name, size_t size)
+{
+    static const char hidden[] = "__vlmeta__", parts[] = ".b2nd.parts";
+    if (size > MAX_TREE_NAME) return "has more than 240 bytes";
+    if (name[0] == '.') return "begins with a dot";
+    if (strncmp(name, hidden, sizeof hidden - 1) == 0) return "begins with __vlmeta__";
+    if (size >= sizeof parts && memcmp(name + size - (sizeof parts - 1), parts, sizeof parts - 1) == 0)
+        return "is that of a folder of jobs";
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f) return "has a control character";
+    return values_is_utf8(name, size) ? NULL : "is not UTF-8";
+}
+
+/* Returns the name that the node has in the tree, or NULL if it is not part of it: it is outside the
+ * group, or a tree cannot have its name, or that of a group above. */
+static const char *name_in_tree(const to_tree *c, const foreign_node *node)
+{
+    const char *name = foreign_place_name(&c->in, node);
+    for (const char *at = name; at && *at;) {
+        size_t size = strcspn(at, "/");
+        if (fault_of(at, size)) return NULL;
+        at += size + (at[size] == '/');
+    }
+    return name;
+}
+
+/* Adds a sentence to the losses for each name that a tree cannot have. */
+static cli_exit check_names(const to_tree *c)
+{
+    for (size_t i = 0; i < c->in.file->n; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = foreign_place_name(&c->in, node);
+        if (!name) continue;
+        const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+        const char *fault = fault_of(last, strlen(last));
+        if (fault)
+            CLI_TRY(foreign_lose(c->in.file, "%s: its name %s, which a tree does not allow",
+                                 node->key, fault));
+    }
+    return CLI_OK;
+}
 
 /* Returns "<folder>::/<name>", to be freed. */
 static char *url_of(const char *folder, const char *name)
@@ -149,7 +195,7 @@ static cli_exit make_groups(const to_tree *c, const char *folder)
     if (c->args->go_on) code = set_mark(tree, &c->id);
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
-        const char *name = node == c->in.node ? "" : foreign_place_name(&c->in, node);
+        const char *name = node == c->in.node ? "" : name_in_tree(c, node);
         if (!node->is_group || !name) continue;
         char *key = url_of("", name);
         code = key ? set_group(tree, key + 2, node) : CLI_IO;
@@ -219,7 +265,7 @@ static cli_exit make_arrays(const to_tree *c)
     cli_exit code = CLI_OK;
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
-        const char *name = foreign_place_name(&c->in, node);
+        const char *name = name_in_tree(c, node);
         if (node->is_group || !name) continue;
         code = make_array(c, node, name);
     }
@@ -264,8 +310,9 @@ static void print_plan(const to_tree *c)
     for (size_t i = 0; i < c->in.file->n; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
         char shape[SHAPE_TEXT_SIZE];
-        if (node->is_group || !foreign_place_name(&c->in, node)) continue;
-        printf("%s  %s %s\n", cli_show(foreign_place_name(&c->in, node)).text,
+        const char *name = name_in_tree(c, node);
+        if (node->is_group || !name) continue;
+        printf("%s  %s %s\n", cli_show(name).text,
                shape_text(node->ndim, node->shape, shape), cli_show(node->dtype).text);
     }
 }
@@ -297,6 +344,7 @@ static cli_exit run_to_tree(to_tree *c)
 {
     const char *out = c->args->positional[1];
     CLI_TRY(foreign_place_open(c->args->positional[0], &c->in));
+    CLI_TRY(check_names(c));
     CLI_TRY(check_losses(c->args, c->in.path, c->in.file->losses, c->in.file->n_losses));
     if (c->args->dry_run) {
         print_plan(c);

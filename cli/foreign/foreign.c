@@ -19,7 +19,7 @@
 
 static const foreign_info infos[] = {
     {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL},
-    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", NULL},
+    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", &foreign_cdf},
     {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr},
     {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL},
     {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti},
@@ -111,7 +111,7 @@ static cli_exit load_plugin(const foreign_info *info, const char *path,
 {
     char plugin[PATH_MAX];
     if (!find_plugin(info->name, plugin))
-        return cli_fail(CLI_UNSUPPORTED, "%s is %s: install %s, whose plug-in %s.so reads it",
+        return cli_fail(CLI_UNSUPPORTED, "%s is %s: install %s, which has the plug-in %s.so for it",
                         path, info->title, info->package, info->name);
     void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
     if (!library)
@@ -121,11 +121,13 @@ static cli_exit load_plugin(const foreign_info *info, const char *path,
     return cli_fail(CLI_UNSUPPORTED, "the plug-in %s is not of this version of caterva", plugin);
 }
 
-static cli_exit format_of(const foreign_info *info, const char *path,
+/* The program may read a format that a plug-in writes. */
+static cli_exit format_of(const foreign_info *info, const char *path, bool to_write,
                           const foreign_format **out)
 {
     *out = info->format;
-    return *out ? CLI_OK : load_plugin(info, path, out);
+    bool plugin = !*out || (to_write && !(*out)->create && info->package);
+    return plugin ? load_plugin(info, path, out) : CLI_OK;
 }
 
 /* ---- Files ------------------------------------------------------------------------------ */
@@ -133,7 +135,7 @@ static cli_exit format_of(const foreign_info *info, const char *path,
 cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file **out)
 {
     const foreign_format *format;
-    CLI_TRY(format_of(info, path, &format));
+    CLI_TRY(format_of(info, path, false, &format));
     foreign_file *file = cli_alloc(sizeof *file);
     if (!file) return CLI_IO;
     *file = (foreign_file){.path = path};
@@ -185,7 +187,7 @@ cli_exit foreign_create(const foreign_info *info, const char *path, bool force,
                         foreign_writer **out)
 {
     const foreign_format *format;
-    CLI_TRY(format_of(info, path, &format));
+    CLI_TRY(format_of(info, path, true, &format));
     if (!format->create)
         return cli_fail(CLI_UNSUPPORTED, "%s would be %s, which caterva reads but does not write",
                         path, info->title);
@@ -244,6 +246,12 @@ foreign_node *foreign_add(foreign_file *file, const char *key, bool is_group)
 }
 
 void foreign_drop(foreign_file *file) { free_members(&file->nodes[--file->n]); }
+
+void foreign_node_clear(foreign_node *node)
+{
+    node->key = NULL;
+    free_members(node);
+}
 
 foreign_node *foreign_node_make(const char *key, bool is_group)
 {

@@ -114,6 +114,8 @@ CLI_API foreign_node *foreign_add(foreign_file *file, const char *key, bool is_g
 
 /* Removes the node that was added last, without its `own`. */
 CLI_API void foreign_drop(foreign_file *file);
+/* Releases the members of a node that is in no file; its key is borrowed. */
+CLI_API void foreign_node_clear(foreign_node *node);
 
 /* Set an attribute; the value is copied. A text has `size` bytes and must be UTF-8. Numbers of
  * `dtype` ("<i2") are in C order; a single float64, int64 or bool (ndim 0) becomes a plain value,
@@ -153,8 +155,8 @@ typedef struct foreign_info {
     const char *name;       /* "hdf5", for --from and --to */
     const char *title;      /* "an HDF5 file" */
     const char *extensions; /* ".h5 .hdf5 .he5" */
-    const char *package;    /* whose plug-in reads it, "caterva-hdf5"; NULL: in the program */
-    const foreign_format *format; /* NULL for plug-ins */
+    const char *package;    /* of the plug-in, "caterva-hdf5"; NULL: there is none */
+    const foreign_format *format; /* in the program; NULL: in the plug-in. Its `create` may be */
 } foreign_info;
 
 /* Returns the format of a file that begins with the `size` bytes `head`, or NULL. */

@@ -4,6 +4,6 @@
 
 #include "foreign/foreign.h"
 
-extern const foreign_format foreign_nifti, foreign_npz, foreign_nrrd, foreign_zarr;
+extern const foreign_format foreign_cdf, foreign_nifti, foreign_npz, foreign_nrrd, foreign_zarr;
 
 #endif

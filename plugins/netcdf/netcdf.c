@@ -1,5 +1,5 @@
-/* Plug-in netcdf. read.c reads the classic formats, CDF-1, CDF-2 and CDF-5; write.c writes NetCDF-4.
- * NetCDF-4 files are HDF5: the plug-in hdf5 reads them. */
+/* Plug-in netcdf. It writes NetCDF-4; the program reads the classic formats, and the plug-in hdf5
+ * NetCDF-4, which is HDF5. */
 #include "netcdf.h"
 
 cli_exit nc_fail(cli_exit code, const char *path, const char *key, int status)
@@ -12,6 +12,5 @@ __attribute__((visibility("default"))) extern const foreign_format caterva_forma
 const foreign_format caterva_format = {
     .interface = FOREIGN_INTERFACE,
     .name = "netcdf",
-    .open = nc_open_file,
     .create = nc_create_file,
 };

@@ -15,7 +15,6 @@
 /* Reports "<path>: <key>: <what libnetcdf says>" and returns `code`. */
 cli_exit nc_fail(cli_exit code, const char *path, const char *key, int status);
 
-cli_exit nc_open_file(foreign_file *file);
 cli_exit nc_create_file(foreign_writer *writer, bool force);
 
 #endif
