@@ -138,6 +138,8 @@ static const option options[] = {
      "values of the first and last colour (smallest and largest)"},
     {CLI_OPT_RGB, 0, "rgb", "WHEN", VALUE_TEXT, FIELD(rgb), 0, 0,
      "a last axis of 3 or 4 is colours: auto (uint8), yes, no"},
+    {CLI_OPT_RGB, 0, "transpose", NULL, VALUE_FLAG, FIELD(transpose), 0, 0,
+     "exchange rows and columns: for images whose first axis is x"},
     {CLI_OPT_DIFF, 0, "atol", "X", VALUE_TEXT, FIELD(atol), 0, 0,
      "absolute tolerance of numbers (0)"},
     {CLI_OPT_DIFF, 0, "rtol", "X", VALUE_TEXT, FIELD(rtol), 0, 0,

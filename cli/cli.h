@@ -121,7 +121,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, for commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote;
+    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote, transpose;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space that causes compaction; 0: never */
     int64_t precision;
@@ -183,7 +183,7 @@ typedef struct cli_args {
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
 #define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype and casting of the input */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
-#define CLI_OPT_RGB (UINT64_C(1) << 42)
+#define CLI_OPT_RGB (UINT64_C(1) << 42) /* rgb, transpose */
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */

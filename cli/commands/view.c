@@ -112,7 +112,8 @@ static void thin(viewing *v)
     v->step[0] = v->step[1] = 1;
     const int64_t *shape = v->shape.shape;
     if (v->args->png || shape[0] <= EXACT_ITEMS / shape[1]) return;
-    picture_terminal_size(shape[0], shape[1], &pixels[0], &pixels[1]);
+    int rows = v->args->transpose, columns = !rows; /* axes of the selection */
+    picture_terminal_size(shape[rows], shape[columns], &pixels[rows], &pixels[columns]);
     for (int d = 0; d < 2; d++) {
         v->step[d] = shape[d] / (2 * pixels[d]);
         if (v->step[d] <= 1 || v->sel.result[d] < 0)
@@ -135,12 +136,13 @@ static const char *axis_name(const viewing *v, int r, char text[AXIS_NAME_SIZE])
 static void say_thinned(const viewing *v)
 {
     if (v->step[0] == 1 && v->step[1] == 1) return;
+    int r = v->args->transpose, c = !r;
     char rows[AXIS_NAME_SIZE], columns[AXIS_NAME_SIZE];
     fprintf(stderr,
             "caterva: sampled: one of %lld rows%s and one of %lld columns%s of %lld x %lld\n",
-            (long long)v->step[0], axis_name(v, 0, rows), (long long)v->step[1],
-            axis_name(v, 1, columns), (long long)v->shape.shape[0],
-            (long long)v->shape.shape[1]);
+            (long long)v->step[r], axis_name(v, r, rows), (long long)v->step[c],
+            axis_name(v, c, columns), (long long)v->shape.shape[r],
+            (long long)v->shape.shape[c]);
 }
 
 static cli_exit view_source(viewing *v, source *from)
@@ -151,8 +153,8 @@ static cli_exit view_source(viewing *v, source *from)
                  .height = from->shape.shape[0],
                  .width = from->shape.shape[1],
                  .channels = v->channels,
-                 .full_height = v->shape.shape[0],
-                 .full_width = v->shape.shape[1]};
+                 .full_height = v->shape.shape[v->args->transpose],
+                 .full_width = v->shape.shape[!v->args->transpose]};
     CLI_TRY(show(v->args, &p));
     say_thinned(v);
     return CLI_OK;
@@ -183,6 +185,11 @@ static cli_exit view(const cli_args *args, input *in)
         thin(&v);
         code = source_select(from, &v.sel, &in->from);
         v.sel = (selection){.ndim = 0};
+    }
+    if (code == CLI_OK && args->transpose) {
+        source *from = in->from;
+        in->from = NULL;
+        code = source_transpose(from, &in->from);
     }
     if (code == CLI_OK) code = view_source(&v, in->from);
     selection_free(&v.sel);

@@ -63,6 +63,10 @@ cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);
  * failure. */
 cli_exit source_select(source *inner, selection *sel, source **out);
 
+/* Exchanges the first two axes of `inner`, of which it takes ownership, also on failure. The result
+ * has no dtype. */
+cli_exit source_transpose(source *inner, source **out);
+
 /* Delivers `item`, which is copied, for every position of the shape. */
 cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,
                          source **out);
