@@ -349,16 +349,20 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
     return CLI_OK;
 }
 
-/* An axis without a name gets one by its length. */
+/* An axis without a name gets one by its length; no two of an array get the same. */
 static cli_exit reach_dimensions(writer *w, const foreign_node *node, int *out)
 {
     for (int d = 0; d < node->ndim; d++) {
         char name[NC_MAX_NAME + 1];
-        bool named = node->dims && node->dims[d] && *node->dims[d];
-        if (named)
+        int n_before = 0;
+        for (int e = 0; e < d; e++)
+            n_before += node->shape[e] == node->shape[d] && !(node->dims && node->dims[e]);
+        if (node->dims && node->dims[d] && *node->dims[d])
             snprintf(name, sizeof name, "%s", node->dims[d]);
-        else
+        else if (n_before == 0)
             snprintf(name, sizeof name, "dim_%" PRId64, node->shape[d]);
+        else
+            snprintf(name, sizeof name, "dim_%" PRId64 "_%d", node->shape[d], n_before);
         CLI_TRY(reach_dimension(w, node, name, (size_t)node->shape[d], &out[d]));
     }
     return CLI_OK;
