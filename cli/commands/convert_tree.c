@@ -440,12 +440,24 @@ static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
     return code;
 }
 
+static size_t depth_of(const tree_part *part, const caterva_tree_entry *entry)
+{
+    size_t depth = 0;
+    for (const char *c = tree_part_name(part, entry); *c; c++) depth += *c == '/';
+    return depth;
+}
+
+/* Arrays precede the groups beside them: groups share the dimensions of those above. */
 static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tree_part *part)
 {
     CLI_TRY(add_group(writer, part, part->group, "/"));
-    for (size_t i = 0; i < part->list->n; i++) {
-        CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
-        if (cli_interrupted()) return CLI_INTERRUPTED;
+    for (size_t depth = 0, left = part->list->n; left > 0; depth++) {
+        for (size_t i = 0; i < part->list->n; i++) {
+            if (depth_of(part, part->list->entries[i]) != depth) continue;
+            left--;
+            CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
+            if (cli_interrupted()) return CLI_INTERRUPTED;
+        }
     }
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }

@@ -19,7 +19,9 @@
 #define CACHE_BYTES ((size_t)64 << 20)   /* at most, of one dataset */
 #define MOVED_BYTES ((size_t)64 << 20)   /* larger chunks are decoded */
 #define ATTRIBUTE_BYTES ((size_t)1 << 28) /* of one attribute */
-#define KEY_SIZE 4096
+#define KEY_SIZE 4000
+#define NAME_SIZE 250 /* a file system has 255 bytes, with an extension */
+enum { MAX_LEVELS = 64 };
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NATIVE_COMPLEX "<c16"
 #else
@@ -1123,17 +1125,28 @@ static cli_exit follow_hard(reader *r, size_t parent, hid_t group, const char *n
     return add_set(r, parent, group, name, shown, key, info.addr);
 }
 
+/* Whether an array of a tree can have this name. */
+static bool is_possible(const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) return false;
+    return is_utf8(name, size) && size <= NAME_SIZE && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
 static cli_exit follow(reader *r, size_t parent, hid_t group, const link *l, const char *above)
 {
     char key[KEY_SIZE];
     const char *shown = netcdf_name(group, l->name);
     if (cli_interrupted()) return CLI_INTERRUPTED;
     int size = snprintf(key, sizeof key, "%s/%s", above[1] ? above : "", shown);
-    if (size >= KEY_SIZE)
-        return foreign_lose(r->file, "%.80s...: a path of more than %d bytes", above,
-                            KEY_SIZE - 1);
-    if (!is_utf8(l->name, strlen(l->name)) || strcmp(l->name, ".") == 0 ||
-        strcmp(l->name, "..") == 0)
+    int levels = 0;
+    for (const char *c = above; *c; c++) levels += *c == '/';
+    if (size >= KEY_SIZE || levels >= MAX_LEVELS)
+        return foreign_lose(r->file, "%.80s...: more than %d bytes or %d levels of names", above,
+                            KEY_SIZE - 1, MAX_LEVELS);
+    if (!is_possible(l->name))
         return foreign_lose(r->file, "%s: a name that no array can have", key);
     if (l->type != H5L_TYPE_HARD) return lose_link(r, group, l, key);
     return follow_hard(r, parent, group, l->name, shown, key);

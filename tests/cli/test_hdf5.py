@@ -9,7 +9,7 @@ import numpy as np
 
 from tool_cli import CLI, SANITIZED, environment, main, run
 from tool_foreign import (ForeignCase, hostile_environment, items, library_crashes, need,
-                          need_plugin, random_of, rounds)
+                          need_plugin, random_of, rounds, sentences)
 
 need_plugin("hdf5")
 h5py, hdf5plugin = need("h5py", "hdf5plugin")
@@ -132,7 +132,7 @@ class Hdf5(ForeignCase):
 
     def test_random_files(self):
         rng = random_of(self)
-        for trial in range(rounds(40)):
+        for trial in range(rounds(25)):
             path = self.path("a.h5")
             with h5py.File(path, "w", libver=rng.choice((("earliest", "v108"), ("v110", "v110"))),
                            track_order=rng.random() < 0.5) as file:
@@ -400,7 +400,7 @@ class Hdf5(ForeignCase):
         whole = self.make_small()
         path = self.path("m.h5")
         crashes = 0
-        for data in self.mutated(rng, whole, rounds(200)):
+        for data in self.mutated(rng, whole, rounds(100)):
             path.write_bytes(data)
             try:
                 status, err = self.limited("convert", path, self.path("m.b2z"), "-f")
@@ -411,8 +411,7 @@ class Hdf5(ForeignCase):
                 crashes += 1
                 continue
             self.assertIn(status, (0, 3, 4, 5), err)
-            lines = [line for line in err.splitlines() if "caterva: warning: " not in line]
-            self.assertEqual(len(lines), 0 if status == 0 else 1, err)
+            self.assertEqual(sentences(err), status != 0, err)
         print("%d crashes of libhdf5" % crashes)
 
     def test_truncations(self):
@@ -450,7 +449,7 @@ class Hdf5(ForeignCase):
                 file.create_group("g%d/h" % n)
             file["x"] = 1
             at = file
-            for n in range(500):
+            for n in range(60):
                 at = at.create_group("d")
         status, err = self.limited("convert", str(path) + "::/x", self.path("x.b2nd"))
         self.assertEqual((status, err), (0, ""))

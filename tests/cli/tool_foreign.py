@@ -49,6 +49,11 @@ def library_crashes(status, err):
         re.search(r"/lib(hdf5|netcdf)", others[0]) is not None
 
 
+def sentences(err):
+    """How many lines a run printed, without warnings."""
+    return sum(1 for line in err.splitlines() if "warning: " not in line and "WARNING: " not in line)
+
+
 def rounds(count):
     """How many random cases to try: fewer under a sanitizer, more in a long run."""
     return count * 20 if LONG else max(count // 5, 1) if SANITIZED else count
