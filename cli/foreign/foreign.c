@@ -132,6 +132,25 @@ static cli_exit format_of(const foreign_info *info, const char *path, bool to_wr
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
+/* Removes attributes that have a name of ours with another meaning: they are losses. */
+static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
+{
+    static const char *const names[] = {"_caterva",        "_caterva_convert", "dims", "attrs",
+                                        "dimension_names", "_ARRAY_DIMENSIONS"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        size_t i = 0;
+        while (i < node->n_attributes && strcmp(node->attributes[i].name, names[k]) != 0) i++;
+        if (i == node->n_attributes || (node->is_group && strcmp(names[k], "dims") == 0)) continue;
+        CLI_TRY(foreign_lose(file, "%s: the attribute %s, whose name is reserved", node->key,
+                             names[k]));
+        free(node->attributes[i].name);
+        free(node->attributes[i].value);
+        memmove(&node->attributes[i], &node->attributes[i + 1],
+                (--node->n_attributes - i) * sizeof *node->attributes);
+    }
+    return CLI_OK;
+}
+
 cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file **out)
 {
     const foreign_format *format;
@@ -140,6 +159,8 @@ cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file *
     if (!file) return CLI_IO;
     *file = (foreign_file){.path = path};
     cli_exit code = format->open(file);
+    for (size_t i = 0; code == CLI_OK && i < file->n; i++)
+        code = drop_reserved(file, &file->nodes[i]);
     if (code == CLI_OK)
         *out = file;
     else
