@@ -488,6 +488,31 @@ static cli_exit not_read(reading *r, const char *what, const char *name)
     return CLI_UNSUPPORTED;
 }
 
+/* Jansson has no integers beyond int64: those of a uint64 are parsed as the text of their digits. */
+static json_t *parse_json(char *text, size_t size, json_error_t *error)
+{
+    char *copy = NULL;
+    json_t *out = json_loadb(text, size, 0, error);
+    while (!out && json_error_code(error) == json_error_numeric_overflow) {
+        size_t end = (size_t)error->position, start;
+        while (end > 0 && (text[end - 1] < '0' || text[end - 1] > '9')) end--;
+        for (start = end; start > 0 && text[start - 1] >= '0' && text[start - 1] <= '9';) start--;
+        char *quoted = malloc(size + 2);
+        if (start == end || !quoted) break;
+        memcpy(quoted, text, start);
+        quoted[start] = '"';
+        memcpy(quoted + start + 1, text + start, end - start);
+        quoted[end + 1] = '"';
+        memcpy(quoted + end + 2, text + end, size - end);
+        free(copy);
+        text = copy = quoted;
+        size += 2;
+        out = json_loadb(text, size, 0, error);
+    }
+    free(copy);
+    return out;
+}
+
 /* Parses a file of metadata; *out is NULL if it does not exist. */
 static cli_exit load_json(const char *path, json_t **out)
 {
@@ -500,7 +525,7 @@ static cli_exit load_json(const char *path, json_t **out)
         return cli_fail(CLI_CORRUPT, "%s is too large", path);
     CLI_TRY(read_file(path, 0, -1, &bytes, &size));
     if (!bytes) return CLI_OK;
-    *out = json_loadb((const char *)bytes, (size_t)size, JSON_REJECT_DUPLICATES & 0, &error);
+    *out = parse_json((char *)bytes, (size_t)size, &error);
     free(bytes);
     if (*out && json_is_object(*out)) return CLI_OK;
     json_decref(*out);
@@ -613,6 +638,8 @@ static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to
         x = (int64_t)json_real_value(value);
     else if (json_is_string(value) && strcmp(json_string_value(value), "NaT") == 0)
         x = INT64_MIN;
+    else if (json_is_string(value) && type->kind == 'u')
+        x = (int64_t)strtoull(json_string_value(value), NULL, 10);
     else if (!json_is_integer(value))
         return false;
     const int8_t one = (int8_t)x;

@@ -132,6 +132,15 @@ class Arrays(ForeignCase):
         self.assertIn("dims     t, -", self.text("info", f"{out}::/x/a"))
         self.assertEqual(self.text("get", f"{self.path('g.zarr')}::/b"), "1 2 3\n")
 
+    def test_large_fill_values(self):
+        for version in (2, 3):
+            path = self.path("u%d.zarr" % version)
+            array = zarr.create_array(str(path), shape=(5,), chunks=(2,), dtype="u8",
+                                      fill_value=2**64 - 1, zarr_format=version)
+            array[0] = 3
+            self.ok("convert", path, self.path("u.b2nd"), "-f", "--verify")
+            self.same(self.path("u.b2nd"), array[...])
+
     def test_refused(self):
         path, out = self.path("r.zarr"), self.path("r.b2nd")
         zarr.create_array(str(path), shape=(8,), chunks=(4,), dtype="i4")[...] = 1
