@@ -113,7 +113,7 @@ static cli_exit read_end(directory *d, uint64_t file_size, uint64_t *position, u
 static cli_exit read_directory(directory *d, packed *file, const char *path)
 {
     struct stat st;
-    uint64_t position, size;
+    uint64_t position = 0, size = 0;
     *d = (directory){.file = file, .path = path};
     if (stat(path, &st) != 0) return cli_fail_sys("cannot open %s", path);
     CLI_TRY(read_end(d, (uint64_t)st.st_size, &position, &size));

@@ -9,6 +9,7 @@
 
 #define BUFFER_SIZE ((size_t)1 << 18)
 #define PIECE ((size_t)1 << 20)
+#define LEVEL 4 /* twice as fast as 6, and images become at most 2 % larger */
 
 /* ---- Spools ----------------------------------------------------------------------------- */
 
@@ -81,8 +82,8 @@ cli_exit packer_begin(packer *p, output *out, packing how)
     p->buffer = cli_alloc(BUFFER_SIZE);
     if (!p->buffer) return CLI_IO;
     int window = how == PACKING_GZIP ? MAX_WBITS + 16 : -MAX_WBITS;
-    if (how != PACKING_NONE && deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window,
-                                            8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    if (how != PACKING_NONE &&
+        deflateInit2(&p->z, LEVEL, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(p->buffer);
         *p = (packer){0};
         return cli_fail(CLI_IO, "out of memory");

@@ -124,6 +124,7 @@ cli_exit sink_of_node(foreign_writer *writer, const foreign_node *node, sink **o
     s->base.abandon = forget;
     s->base.encodes = true;
     s->base.in_order = writer->in_order;
+    s->base.first_axis_fastest = node->first_axis_fastest;
     transfer_neutral(s->base.align, s->base.stretch);
     for (int d = 0; d < node->ndim; d++)
         if (node->chunk_shape[d] > 0) s->base.align[d] = node->chunk_shape[d];

@@ -133,7 +133,7 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
         .phase = phase,
         .stretch = stretch,
         .in_order = from->in_order || to->in_order,
-        .first_axis_fastest = from->first_axis_fastest,
+        .first_axis_fastest = from->first_axis_fastest || to->first_axis_fastest,
         .memory = args->memory / 2,
     };
     walk_begin(w, &from->shape, &plan);

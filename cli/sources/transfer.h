@@ -40,6 +40,7 @@ struct sink {
     int64_t phase[CATERVA_MAX_DIMS]; /* offset of item 0 from a multiple of align */
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
+    bool first_axis_fastest; /* as in source */
     bool encodes; /* writing takes CPU time, as in source.decodes */
     int64_t boxes_done; /* the first boxes, which an interrupted transfer has written */
     cli_exit (*write)(sink *self, const box *b, const void *src);
