@@ -1309,6 +1309,8 @@ static cli_exit set_layout(foreign_writer *self, const foreign_node *node, layou
 static cli_exit lose(foreign_writer *self, const foreign_node *node)
 {
     static const char known[] = " description tiff palette spacing axis_units ";
+    if (!node->is_group && strcmp(node->dtype, "|b1") == 0)
+        CLI_TRY(foreign_lose_writing(self, "%s: the dtype bool, which becomes uint8", node->key));
     for (size_t i = 0; i < node->n_attributes; i++) {
         char name[72];
         snprintf(name, sizeof name, " %.64s ", node->attributes[i].name);

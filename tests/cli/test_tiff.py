@@ -193,14 +193,18 @@ class Tiff(ForeignCase):
     def test_arrays_from_elsewhere(self):
         for values in (np.arange(60, dtype=">u2").reshape(3, 4, 5),
                        np.arange(3 * 600 * 700, dtype=">f8").reshape(3, 600, 700),
-                       np.arange(4 * 300 * 310 * 3, dtype="u1").reshape(4, 300, 310, 3),
-                       np.arange(12).reshape(3, 4) % 2 == 1):
+                       np.arange(4 * 300 * 310 * 3, dtype="u1").reshape(4, 300, 310, 3)):
             np.save(self.path("a.npy"), values)
             for name in ("a.tif", "a.btf"):
                 self.ok("convert", self.path("a.npy"), self.path(name), "-f", "--memory", "64KiB")
                 np.testing.assert_array_equal(tifffile.imread(self.path(name)), values)
                 with tifffile.TiffFile(self.path(name)) as file:
                     self.assertEqual(file.is_bigtiff, name == "a.btf")
+        np.save(self.path("b.npy"), np.arange(12).reshape(3, 4) % 2 == 1)
+        status, _, err = run("convert", self.path("b.npy"), self.path("a.tif"), "-f")
+        self.assertEqual(status, 0)
+        self.assertIn("the dtype bool", err)
+        np.testing.assert_array_equal(tifffile.imread(self.path("a.tif")), np.arange(12).reshape(3, 4) % 2)
         for dtype in ("S3", "M8[s]", [("a", "u1")]):
             np.save(self.path("b.npy"), np.zeros((3, 3), dtype))
             self.assertIn("TIFF has no type", self.refused("convert", self.path("b.npy"), self.path("b.tif")))
