@@ -14,6 +14,7 @@
 #define H5_VLEN "_vlen"
 #define H5_UNLIMITED "_unlimited_dims"
 #define H5_NULL "_null"   /* true: the dataset has a null dataspace */
+#define H5_TYPE "_type"   /* the key of a named type */
 #define H5_DTYPE "_dtype" /* in HDF5 only: the dtype of texts of one width */
 #define H5_JSON "_json"   /* in HDF5 only: names of attributes that are JSON */
 

@@ -38,7 +38,15 @@ typedef struct dataset {
     haddr_t scales[CATERVA_MAX_DIMS];  /* of each axis; HADDR_UNDEF: none */
     int32_t ids[CATERVA_MAX_DIMS];     /* of the dimensions of a scale of several axes, or -1 */
     size_t group;                      /* node that it is in */
+    bool may_be_named;                 /* its type */
 } dataset;
+
+/* A named type. */
+typedef struct named {
+    char *key;
+    hid_t type;
+    bool used;
+} named;
 
 /* A dimension. */
 typedef struct scale {
@@ -77,6 +85,8 @@ typedef struct reader {
     size_t n_stack;
     scale *scales;
     size_t n_scales;
+    named *types;
+    size_t n_types;
     /* The dataset that was read last. */
     const foreign_node *node;
     hid_t dataset, space;
@@ -326,7 +336,7 @@ static cli_exit set_json(const reader *r, foreign_node *node, const char *name,
 static cli_exit set_items(const reader *r, foreign_node *node, const char *name,
                           const attribute *a)
 {
-    if (a->items.is_bytes && a->ndim == 0)
+    if (a->items.is_bytes && (a->ndim == 0 || (a->n == 1 && r->is_netcdf)))
         return set_bytes(node, name, a->data, a->n ? a->items.item_size : 0);
     if (a->n == 0 && a->ndim == 0)
         return set_value(node, name, &(caterva_value)CATERVA_VALUE_INIT);
@@ -820,6 +830,8 @@ static cli_exit open_set(const reader *r, hid_t group, const char *name, const c
         f->own->ids[d] = -1;
         if (d < f->own->ndim) f->own->extent[d] = dims[d];
     }
+    H5T_class_t class = H5Tget_class(f->file_type);
+    f->own->may_be_named = class == H5T_ENUM || class == H5T_COMPOUND || class == H5T_OPAQUE;
     f->grows = ndim > 0 && most[0] == H5S_UNLIMITED;
     f->is_scale = is_scale(f->set, &f->is_bare);
     f->is_chunked = H5Pget_layout(f->properties) == H5D_CHUNKED &&
@@ -1108,6 +1120,49 @@ static const char *netcdf_name(hid_t group, const char *name)
     return free_name ? rest : name;
 }
 
+static cli_exit add_named(reader *r, hid_t group, const char *name, const char *key)
+{
+    named *larger = grow(r->types, r->n_types, sizeof *larger);
+    if (!larger) return CLI_IO;
+    r->types = larger;
+    hid_t type = H5Topen2(group, name, H5P_DEFAULT);
+    if (type < 0) return fail(r, key);
+    char *copy = cli_copy_text(key);
+    r->types[r->n_types++] = (named){copy, type, false};
+    return copy ? CLI_OK : CLI_IO;
+}
+
+/* Returns the named type that is the type of a dataset, or NULL. Datasets of netCDF have a copy of
+ * it. */
+static named *find_named(const reader *r, const dataset *own)
+{
+    named *match = NULL;
+    hid_t set = H5Dopen2(r->id, own->path, H5P_DEFAULT);
+    hid_t type = set >= 0 ? H5Dget_type(set) : -1;
+    for (size_t i = 0; type >= 0 && i < r->n_types && !match; i++)
+        if (H5Tequal(type, r->types[i].type) > 0) match = &r->types[i];
+    h5_close(type);
+    h5_close(set);
+    return match;
+}
+
+/* Arrays name their type; a type that no array has is lost. */
+static cli_exit name_types(reader *r)
+{
+    for (size_t i = 0; r->n_types > 0 && i < r->file->n; i++) {
+        foreign_node *node = &r->file->nodes[i];
+        const dataset *own = node->own;
+        named *type = own && own->may_be_named ? find_named(r, own) : NULL;
+        if (!type) continue;
+        type->used = true;
+        CLI_TRY(foreign_set_text(node, H5_TYPE, type->key, strlen(type->key)));
+    }
+    for (size_t i = 0; i < r->n_types; i++)
+        if (!r->types[i].used)
+            CLI_TRY(foreign_lose(r->file, "%s: a type that no array has", r->types[i].key));
+    return CLI_OK;
+}
+
 static cli_exit follow_hard(reader *r, size_t parent, hid_t group, const char *name,
                             const char *shown, const char *key)
 {
@@ -1115,12 +1170,12 @@ static cli_exit follow_hard(reader *r, size_t parent, hid_t group, const char *n
     const char *first;
     if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
         return fail(r, key);
-    if (info.type == H5O_TYPE_NAMED_DATATYPE)
-        return foreign_lose(r->file, "%s: a named type; arrays of this type are read", key);
-    if (info.type != H5O_TYPE_GROUP && info.type != H5O_TYPE_DATASET)
+    if (info.type != H5O_TYPE_GROUP && info.type != H5O_TYPE_DATASET &&
+        info.type != H5O_TYPE_NAMED_DATATYPE)
         return foreign_lose(r->file, "%s: an object of an unknown kind", key);
     CLI_TRY(visit_object(r, info.addr, key, &first));
     if (first) return foreign_lose(r->file, "%s: another link to %s", key, first);
+    if (info.type == H5O_TYPE_NAMED_DATATYPE) return add_named(r, group, name, key);
     if (info.type == H5O_TYPE_GROUP) return push(r, key, info.addr);
     return add_set(r, parent, group, name, shown, key, info.addr);
 }
@@ -1528,13 +1583,19 @@ static void free_walk(reader *r)
     for (size_t i = 0; i < r->room; i++) free(r->visits[i].key);
     for (size_t i = 0; i < r->n_stack; i++) free(r->stack[i].key);
     for (size_t i = 0; i < r->n_scales; i++) free(r->scales[i].name);
+    for (size_t i = 0; i < r->n_types; i++) {
+        free(r->types[i].key);
+        h5_close(r->types[i].type);
+    }
+    free(r->types);
     free(r->visits);
     free(r->stack);
     free(r->scales);
     r->visits = NULL;
     r->stack = NULL;
     r->scales = NULL;
-    r->room = r->n_stack = r->n_scales = 0;
+    r->types = NULL;
+    r->n_types = r->room = r->n_stack = r->n_scales = 0;
 }
 
 static void close_file(foreign_file *file)
@@ -1559,6 +1620,7 @@ static cli_exit read_all(reader *r)
     h5_close(access);
     if (r->id < 0) return fail(r, NULL);
     CLI_TRY(walk(r));
+    CLI_TRY(name_types(r));
     CLI_TRY(name_axes(r));
     return list_growing(r);
 }

@@ -334,6 +334,9 @@ static bool put_fill(const writer *w, hid_t object, const foreign_attribute *a, 
     caterva_value v;
     caterva_dtype *dtype = NULL;
     H5T_class_t class = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+    if (class == H5T_ENUM && first_value(a, &at, &v) && v.kind == CATERVA_VALUE_ARRAY &&
+        v.ndim == 0 && v.size == H5Tget_size(type))
+        return put_items(w, object, a->name, H5Tcopy(type), 0, NULL, v.bytes);
     if ((class != H5T_INTEGER && class != H5T_FLOAT) || !first_value(a, &at, &v)) return false;
     hid_t memory = v.kind == CATERVA_VALUE_REAL  ? H5Tcopy(H5T_NATIVE_DOUBLE)
                    : v.kind == CATERVA_VALUE_INT ? H5Tcopy(H5T_NATIVE_INT64)
@@ -356,7 +359,7 @@ static bool put_fill(const writer *w, hid_t object, const foreign_attribute *a, 
 /* Attributes that HDF5 expresses otherwise. */
 static bool is_consumed(const writer *w, const foreign_node *node, const char *name)
 {
-    static const char *const of_arrays[] = {"dims", "_caterva", H5_ENUM, H5_VLEN, H5_NULL};
+    static const char *const of_arrays[] = {"dims", "_caterva", H5_ENUM, H5_VLEN, H5_NULL, H5_TYPE};
     if (node->is_group) return strcmp(name, H5_UNLIMITED) == 0;
     for (size_t i = 0; i < sizeof of_arrays / sizeof of_arrays[0]; i++) {
         if (strcmp(name, of_arrays[i]) != 0) continue;
@@ -461,6 +464,30 @@ static cli_exit choose_type(writer *w, const foreign_node *node)
     if (w->type >= 0) return CLI_OK;
     return cli_fail(CLI_UNSUPPORTED, "%s: HDF5 has no type for the items of %s, %s",
                     w->base->path, node->key, node->dtype);
+}
+
+/* Replaces w->type by the named type that the attribute `_type` has the key of. netCDF reads
+ * enumerations and structures only if their types have names. */
+static cli_exit name_type(writer *w, const foreign_node *node)
+{
+    caterva_value value;
+    H5T_class_t class = H5Tget_class(w->type);
+    if (!text_of(node, H5_TYPE, &value) || value.size < 2 || *(const char *)value.bytes != '/' ||
+        (class != H5T_ENUM && class != H5T_COMPOUND && class != H5T_OPAQUE))
+        return CLI_OK;
+    char *path = strndup(value.bytes, value.size);
+    if (!path) return cli_fail(CLI_IO, "out of memory");
+    bool exists = H5Lexists(w->file, path, H5P_DEFAULT) > 0;
+    hid_t type = exists ? H5Topen2(w->file, path, H5P_DEFAULT) : H5Tcopy(w->type);
+    bool ok = type >= 0 && H5Tequal(type, w->type) > 0 &&
+              (exists || H5Tcommit2(w->file, path, type, w->link, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    cli_exit code = ok ? CLI_OK
+                       : foreign_lose_writing(w->base, "%s: the name of its type, %s", node->key,
+                                              path);
+    h5_close(ok ? w->type : type);
+    if (ok) w->type = type;
+    free(path);
+    return code;
 }
 
 /* ---- Datasets ---------------------------------------------------------------------------- */
@@ -589,6 +616,7 @@ static cli_exit create_set(writer *w, const foreign_node *node, bool move)
         dims[d] = (hsize_t)node->shape[d];
         most[d] = is_growing(w, node, d) ? H5S_UNLIMITED : dims[d];
     }
+    CLI_TRY(name_type(w, node));
     bool is_null = node->ndim == 1 && node->shape[0] == 0 && foreign_attribute_of(node, H5_NULL);
     hid_t space = is_null          ? H5Screate(H5S_NULL)
                   : node->ndim > 0 ? H5Screate_simple(node->ndim, dims, most)

@@ -259,7 +259,7 @@ static int put_value(const writer *w, int id, int var, const foreign_node *node,
 
 static bool is_consumed(const foreign_node *node, const char *name)
 {
-    static const char *const of_arrays[] = {"dims", "_caterva", "_vlen", "_FillValue", "_null"};
+    static const char *const of_arrays[] = {"dims", "_caterva", "_vlen", "_FillValue", "_null", "_type"};
     if (node->is_group) return strcmp(name, "_unlimited_dims") == 0;
     for (size_t i = 0; i < sizeof of_arrays / sizeof of_arrays[0]; i++)
         if (strcmp(name, of_arrays[i]) == 0) return true;
@@ -412,6 +412,20 @@ static int reach_complex(writer *w)
     return w->complex_type = type;
 }
 
+/* Chooses a name for the type of a variable: that of `_type`, or one by the variable. */
+static void name_type(int id, const foreign_node *node, char name[NC_MAX_NAME + 1])
+{
+    caterva_value value;
+    nc_type taken;
+    *name = '\0';
+    if (text_of(node, "_type", &value) && value.size < NC_MAX_NAME)
+        snprintf(name, NC_MAX_NAME + 1, "%.*s", (int)value.size, (const char *)value.bytes);
+    char *slash = strrchr(name, '/');
+    if (slash) memmove(name, slash + 1, strlen(slash));
+    if (!*name || nc_inq_typeid(id, name, &taken) == NC_NOERR)
+        snprintf(name, NC_MAX_NAME + 1, "%.200s_t", strrchr(node->key, '/') + 1);
+}
+
 /* Defines the enumeration of `_enum`; 0 if there is none. */
 static nc_type define_enum(int id, const foreign_node *node, const number *base)
 {
@@ -422,7 +436,7 @@ static nc_type define_enum(int id, const foreign_node *node, const number *base)
     const foreign_attribute *a = foreign_attribute_of(node, "_enum");
     if (!a || !next_value(a, &at, &map) || map.kind != CATERVA_VALUE_MAP || map.count < 1)
         return 0;
-    snprintf(name, sizeof name, "%.200s_t", strrchr(node->key, '/') + 1);
+    name_type(id, node, name);
     int status = nc_def_enum(id, base->type, name, &type);
     for (int64_t i = 0; i < map.count && status == NC_NOERR; i++) {
         int64_t member;
@@ -438,6 +452,53 @@ static nc_type define_enum(int id, const foreign_node *node, const number *base)
         free(narrow);
     }
     return status == NC_NOERR ? type : 0;
+}
+
+static nc_type define_type(writer *w, int id, const caterva_dtype *dtype, const char *name,
+                           int depth);
+
+/* Inserts a field, with the axes of a sub-array and, of texts, that of characters. */
+static bool insert_field(writer *w, int id, nc_type whole, const caterva_field *f,
+                         const char *name, int depth)
+{
+    char field_name[NC_MAX_NAME + 1];
+    int dims[CATERVA_MAX_DIMS + 1], ndim = f->dtype->ndim;
+    caterva_dtype element = *f->dtype;
+    for (int d = 0; d < ndim; d++) {
+        dims[d] = (int)element.shape[d];
+        if (dims[d] == 0) return false;
+        element.item_size /= dims[d];
+    }
+    element.ndim = 0;
+    if (element.kind == 'S' && element.item_size > 1) dims[ndim++] = (int)element.item_size;
+    snprintf(field_name, sizeof field_name, "%.100s_%.100s", name, f->name);
+    nc_type type = define_type(w, id, &element, field_name, depth + 1);
+    int status = type == 0   ? NC_EBADTYPE
+                 : ndim == 0 ? nc_insert_compound(id, whole, f->name, (size_t)f->offset, type)
+                             : nc_insert_array_compound(id, whole, f->name, (size_t)f->offset,
+                                                        type, ndim, dims);
+    return status == NC_NOERR;
+}
+
+/* Defines a type with the layout of items in memory; 0 if NetCDF has none. */
+static nc_type define_type(writer *w, int id, const caterva_dtype *dtype, const char *name,
+                           int depth)
+{
+    nc_type type;
+    const number *n = number_of(dtype);
+    bool swapped = dtype->byte_order != '|' && dtype->byte_order != NC_NATIVE[0];
+    if (swapped || depth > 8) return 0;
+    if (n) return dtype->kind == 'f' && dtype->item_size == 2 ? 0 : n->type;
+    if (dtype->kind == 'S') return NC_CHAR;
+    if (dtype->kind == 'c') return dtype->item_size == 16 ? reach_complex(w) : 0;
+    if (dtype->kind != 'V' || dtype->item_size < 1) return 0;
+    if (dtype->n_fields == 0)
+        return nc_def_opaque(id, (size_t)dtype->item_size, name, &type) == NC_NOERR ? type : 0;
+    if (nc_def_compound(id, (size_t)dtype->item_size, name, &type) != NC_NOERR) return 0;
+    for (int i = 0; i < dtype->n_fields; i++)
+        if (*dtype->fields[i].name && !insert_field(w, id, type, &dtype->fields[i], name, depth))
+            return 0;
+    return type;
 }
 
 static bool choose_number(const writer *w, const foreign_node *node, const caterva_dtype *dtype,
@@ -466,7 +527,13 @@ static bool choose(writer *w, const foreign_node *node, const caterva_dtype *dty
 {
     caterva_value vlen;
     *c = (choice){.form = AS_THEY_ARE};
-    if (dtype->ndim > 0 || dtype->n_fields > 0) return false;
+    if (dtype->ndim > 0) return false;
+    if (dtype->kind == 'V') {
+        char name[NC_MAX_NAME + 1];
+        name_type(id, node, name);
+        c->type = define_type(w, id, dtype, name, 0);
+        return c->type != 0;
+    }
     if (choose_number(w, node, dtype, id, c)) return true;
     switch (dtype->kind) {
     case 'M':
@@ -552,7 +619,12 @@ static cli_exit set_fill(const writer *w, int id, int var, const foreign_node *n
         item = v.kind == CATERVA_VALUE_INT ? (const void *)&v.integer : &v.real;
     }
     int status = NC_EBADTYPE;
-    if (c->form == CHARACTERS && v.kind == CATERVA_VALUE_ARRAY && v.size == 1)
+    if (c->form == STRINGS && v.kind == CATERVA_VALUE_TEXT) {
+        char *text = strndup(v.bytes, v.size);
+        const char *texts[] = {text};
+        status = text ? nc_def_var_fill(id, var, 0, texts) : NC_ENOMEM;
+        free(text);
+    } else if (c->form == CHARACTERS && v.kind == CATERVA_VALUE_ARRAY && v.size == 1)
         status = nc_def_var_fill(id, var, 0, item);
     else if (c->dtype && item && strchr("iuf", from[1])) {
         void *fill = convert(from, c->dtype, item, size, 1, 16);

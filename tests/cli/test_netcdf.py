@@ -161,7 +161,7 @@ class Netcdf(ForeignCase):
         self.assertEqual(err.count("\n"), 3, err)
         for word in ("float32", " map ", " truth "):
             self.assertIn(word, err)
-        blosc2.asarray(np.zeros(3, [("a", "i4")]), urlpath=str(self.path("s.b2nd")))
+        blosc2.asarray(np.zeros(3, [("a", ">i4")]), urlpath=str(self.path("s.b2nd")))
         self.refused("convert", self.path("s.b2nd"), self.path("s.nc"))
         self.assertEqual(self.names(), ["a.b2nd", "a.nc", "s.b2nd"])
 
