@@ -40,7 +40,7 @@ static const magic magics[] = {
     {0, 4, "II+\0", "tiff"},             {0, 4, "MM\0+", "tiff"},
     {344, 4, "n+1\0", "nifti"},          {344, 4, "ni1\0", "nifti"},
     {4, 8, "n+2\0\r\n\x1a\n", "nifti"},  {4, 8, "ni2\0\r\n\x1a\n", "nifti"},
-    {0, 7, "NRRD000", "nrrd"},
+    {0, 7, "NRRD000", "nrrd"},           {512, 8, "\x89HDF\r\n\x1a\n", "hdf5"}, /* MATLAB's */
 };
 
 const foreign_info *foreign_by_name(const char *name)

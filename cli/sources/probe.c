@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_SIZE 352 /* the last magic bytes are those of NIfTI, at 344 */
+#define HEAD_SIZE 520 /* the last magic bytes are those of HDF5 behind a header of MATLAB, at 512 */
 
 typedef struct mark {
     size_t position, size;

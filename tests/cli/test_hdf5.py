@@ -218,6 +218,22 @@ class Hdf5(ForeignCase):
             self.assertEqual(file["times"].dtype, times.dtype)
             self.assertEqual(file["empty"][()], h5py.Empty("<f4"))
 
+    def test_matlab(self):
+        """Files of MATLAB 7.3 begin with a block of 512 bytes."""
+        path = self.path("a.mat")
+        with h5py.File(path, "w", userblock_size=512) as file:
+            file["x"] = np.arange(6.0).reshape(2, 3)
+            file["x"].attrs["MATLAB_class"] = np.bytes_("double")
+            file["y"] = np.arange(3.0)
+            file["y"].make_scale("y")
+            file["x"].dims[1].attach_scale(file["y"])
+        with open(path, "r+b") as file:
+            file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\x02IM")
+        tree, _ = self.there(path)
+        self.same(tree / "x.b2nd", np.arange(6.0).reshape(2, 3))
+        self.assertEqual(self.attributes(tree / "x.b2nd"),
+                         {"MATLAB_class": "double", "dims": [None, "y"]})
+
     def test_what_is_left_out(self):
         path = self.path("a.h5")
         with h5py.File(path, "w") as file:
