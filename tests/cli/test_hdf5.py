@@ -97,18 +97,23 @@ def values_of(thing):
 
 
 class Hdf5(ForeignCase):
-    def there(self, path, *options, plugins=hdf5plugin.PLUGIN_PATH):
-        """Converts a file to a tree, and returns the folder and the warnings."""
+    def there(self, path, *options, plugins=False):
+        """Converts a file to a tree, and returns the folder and the warnings. With the filters of
+        hdf5plugin, which leak, leaks do not count."""
+        variables = {"HDF5_PLUGIN_PATH": "/none"}
+        if plugins:
+            variables = {"HDF5_PLUGIN_PATH": hdf5plugin.PLUGIN_PATH,
+                         "ASAN_OPTIONS": "detect_leaks=0"}
         tree = self.path("tree.b2d")
         subprocess.run(["rm", "-rf", tree], check=True)
         status, out, err = run("convert", path, tree, "--verify", *options,
-                               HDF5_PLUGIN_PATH=plugins)
+                               **variables)
         self.assertEqual((status, out), (0, b""), err)
         return tree, err
 
-    def back(self, path, *options):
+    def back(self, path, *options, plugins=False):
         """Converts a file to a tree and back; returns the path of the copy."""
-        tree, _ = self.there(path)
+        tree, _ = self.there(path, plugins=plugins)
         self.ok("convert", tree, self.path("back.h5"), "-f", *options)
         return self.path("back.h5")
 
@@ -141,7 +146,7 @@ class Hdf5(ForeignCase):
                     group = file if n < 3 else file.require_group("g/h %d" % n)
                     random_attributes(rng, random_set(rng, group, "x%d" % n).attrs)
             with self.subTest(trial=trial):
-                tree, _ = self.there(path)
+                tree, _ = self.there(path, plugins=True)
                 with h5py.File(path) as file:
                     for n in range(6):
                         name = "x%d" % n if n < 3 else "g/h %d/x%d" % (n, n)
@@ -150,7 +155,7 @@ class Hdf5(ForeignCase):
                         self.assertEqual(read.shape, file[name].shape)
                         self.assertEqual(tidy(np.asarray(read[()])).tobytes(),
                                          tidy(np.asarray(file[name][()], read.dtype)).tobytes())
-                self.same_files(path, self.back(path))
+                self.same_files(path, self.back(path, plugins=True))
 
     def test_texts(self):
         path = self.path("a.h5")
@@ -293,7 +298,7 @@ class Hdf5(ForeignCase):
                 file.create_dataset("x", data=data, chunks=chunks, **hdf5plugin.Blosc2(
                     cname=rng.choice(("zstd", "lz4", "zlib", "blosclz"))))
             with self.subTest(trial=trial, shape=shape, chunks=chunks):
-                tree, _ = self.there(first, plugins="/none")
+                tree, _ = self.there(first)
                 read = self.same(tree / "x.b2nd", data)
                 self.assertEqual(read.chunks, chunks)
                 self.ok("convert", tree, second, "-f", "--keep-chunks")
