@@ -344,6 +344,7 @@ static cli_exit run_to_tree(to_tree *c)
 {
     const char *out = c->args->positional[1];
     CLI_TRY(foreign_place_open(c->args->positional[0], &c->in));
+    c->in.file->threads = (int)c->args->threads;
     CLI_TRY(check_names(c));
     CLI_TRY(check_losses(c->args, c->in.path, c->in.file->losses, c->in.file->n_losses));
     if (c->args->dry_run) {

@@ -47,6 +47,7 @@ struct foreign_file {
     size_t n;
     char **losses; /* sentences about what is in the file but in no node */
     size_t n_losses;
+    int threads; /* at most so many decode; 0: all cores. May be set after `open` */
     void *own;
 
     /* Reads the items from start[d] to stop[d] of axis d, at least one, to `dst` in C order. Any

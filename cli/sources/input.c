@@ -107,6 +107,7 @@ cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dt
     if (in->format == FORMAT_FOREIGN) {
         probe_close(&in->probe);
         CLI_TRY(foreign_place_open(in->path, &in->place));
+        in->place.file->threads = (int)args->threads;
         CLI_TRY(foreign_place_take_array(in->path, &in->place));
         return source_of_foreign(in->place.file, in->place.node, &in->from);
     }

@@ -79,6 +79,32 @@ void h5_register_filters(void);
 /* Returns how users know a filter, and who has its plug-in. */
 const char *h5_filter_name(H5Z_filter_t filter);
 
+/* ---- Chunks of deflate ------------------------------------------------------------------ */
+
+enum { H5_MAX_FILTERS = 4 };
+
+typedef struct h5_pipeline {
+    int n;
+    H5Z_filter_t filters[H5_MAX_FILTERS];
+    unsigned element[H5_MAX_FILTERS]; /* bytes, of shuffle */
+} h5_pipeline;
+
+/* Returns whether the filters are deflate and shuffle only. */
+bool h5_pipeline_of(hid_t properties, h5_pipeline *out);
+
+typedef struct h5_chunk_read {
+    const char *path;
+    hid_t dataset;
+    const foreign_node *node;
+    const h5_pipeline *pipeline;
+    const int64_t *start, *stop;
+    uint8_t *dst;
+} h5_chunk_read;
+
+/* Reads a box of whole chunks, of items that libhdf5 would not convert, by at most `threads` threads
+ * (0: all cores), and sets *code. Returns false if libhdf5 should read the box. */
+bool h5_read_chunks(const h5_chunk_read *read, int threads, cli_exit *code);
+
 /* ---- Formats ---------------------------------------------------------------------------- */
 
 cli_exit h5_open(foreign_file *file);

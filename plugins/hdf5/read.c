@@ -91,6 +91,8 @@ typedef struct reader {
     const foreign_node *node;
     hid_t dataset, space;
     h5_type type;
+    bool is_deflated; /* and its items are not converted */
+    h5_pipeline pipeline;
 } reader;
 
 static cli_exit fail(const reader *r, const char *key)
@@ -1322,11 +1324,13 @@ static cli_exit select_set(reader *r, const foreign_node *node)
     hid_t properties = r->dataset >= 0 ? H5Dget_create_plist(r->dataset) : -1;
     if (properties < 0) return fail(r, node->key);
     cli_exit code = check_filters(r, node, properties);
+    r->is_deflated = h5_pipeline_of(properties, &r->pipeline);
     h5_close(properties);
     if (code != CLI_OK) return code;
     hid_t type = H5Dget_type(r->dataset);
     r->space = H5Dget_space(r->dataset);
     const char *problem = type >= 0 && r->space >= 0 ? h5_type_of(type, &r->type) : "";
+    if (!problem) r->is_deflated = r->is_deflated && H5Tequal(type, r->type.memory) > 0;
     h5_close(type);
     if (problem) return fail(r, node->key);
     r->node = node;
@@ -1476,10 +1480,15 @@ static cli_exit read_box(reader *r, const foreign_node *node, const int64_t *sta
     request q;
     CLI_TRY(select_set(r, node));
     if (!plan_request(r, node, start, stop, &q)) return cli_fail(CLI_IO, "out of memory");
+    cli_exit code;
+    const h5_chunk_read chunks = {r->file->path, r->dataset, node, &r->pipeline, start, stop, dst};
+    if (r->is_deflated && r->type.text != H5_ANY_LENGTH && !q.is_cropped && !q.is_clipped &&
+        own->ndim > 0 && node->chunk_shape[0] > 0 &&
+        h5_read_chunks(&chunks, r->file->threads, &code))
+        return code;
     hid_t memory =
         own->ndim > 0 ? H5Screate_simple(own->ndim, q.box, NULL) : H5Screate(H5S_SCALAR);
     if (memory < 0) return fail(r, node->key);
-    cli_exit code;
     if (q.is_cropped || r->type.text == H5_ANY_LENGTH) {
         code = read_apart(r, node, start, stop, &q, memory, dst);
     } else {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { DEFLATE_LEVEL = 4, PLAIN_BYTES = 4096, CHUNK_BYTES = 1 << 20 };
+#define CACHE_BYTES (INT64_C(64) << 20)
 #define CHUNK_LIMIT (INT64_C(0xffffffff))
 
 typedef struct group {
@@ -622,7 +623,8 @@ static cli_exit create_set(writer *w, const foreign_node *node, bool move)
                   : node->ndim > 0 ? H5Screate_simple(node->ndim, dims, most)
                                    : H5Screate(H5S_SCALAR);
     hid_t properties = creation_of(w, node, move), access = H5Pcreate(H5P_DATASET_ACCESS);
-    H5Pset_chunk_cache(access, 521, (size_t)64 << 20, 1.0);
+    int64_t bytes = chunk_bytes(node); /* boxes are whole chunks: one is enough */
+    H5Pset_chunk_cache(access, 521, bytes <= CACHE_BYTES ? (size_t)bytes : 0, 1.0);
     w->dataset = H5Dcreate2(w->file, node->key, w->type, space, w->link, properties, access);
     h5_close(access);
     h5_close(properties);
