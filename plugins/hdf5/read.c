@@ -1496,6 +1496,8 @@ static cli_exit read_box(reader *r, const foreign_node *node, const int64_t *sta
             fill_all(node, &q, dst);
         else if (r->type.is_structure) /* libhdf5 does not write between fields */
             memset(dst, 0, q.n * q.element);
+        /* libhdf5 leaves the memory as it is where no items were written, if the file asks for it. */
+        if (!q.is_clipped) memset(dst, 0, q.n * q.element);
         code = read_part(r, node, &q, memory, dst);
     }
     h5_close(memory);

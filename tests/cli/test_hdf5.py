@@ -417,6 +417,21 @@ class Hdf5(ForeignCase):
                               preexec_fn=limit)
         return done.returncode, done.stderr.decode()
 
+    def test_items_that_were_never_written(self):
+        """They are zeros, and not what the memory holds, also if the file has no fill for them."""
+        with h5py.File(self.path("u.h5"), "w") as file:
+            for name, how in (("a", {}), ("b", {"chunks": (100,)})):
+                layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+                if how:
+                    layout.set_chunk(how["chunks"])
+                layout.set_alloc_time(h5py.h5d.ALLOC_TIME_LATE)
+                h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_INT32,
+                                h5py.h5s.create_simple((1000,)), layout)
+        self.ok("convert", self.path("u.h5"), self.path("u.b2d"), "--verify")
+        for name in "ab":
+            self.same(self.path("u.b2d") / (name + ".b2nd"), np.zeros(1000, "<i4"))
+
     def test_mutations(self):
         rng = random_of(self)
         whole = self.make_small()
