@@ -56,10 +56,12 @@ typedef struct writer {
     dimension *dimensions;
     size_t n_groups, n_variables, n_dimensions, current; /* current: variable + 1 */
     int complex_type;
+    bool has_failed; /* libnetcdf, at anything */
 } writer;
 
-static cli_exit fail(const writer *w, const char *key, int status)
+static cli_exit fail(writer *w, const char *key, int status)
 {
+    w->has_failed = true;
     return nc_fail(CLI_IO, w->base->path, key, status);
 }
 
@@ -73,7 +75,7 @@ static void *grow(void *entries, size_t n, size_t size)
 
 static size_t group_size(const char *key) { return (size_t)(strrchr(key, '/') - key); }
 
-static const group *find_group(const writer *w, const char *path, size_t size)
+static const group *find_group(writer *w, const char *path, size_t size)
 {
     for (size_t i = 0; i < w->n_groups; i++)
         if (strlen(w->groups[i].path) == size && memcmp(w->groups[i].path, path, size) == 0)
@@ -156,7 +158,7 @@ static int put_text(int id, int var, const char *name, const void *text, size_t 
 }
 
 /* An array of numbers, or one number of a type. */
-static int put_numbers(const writer *w, int id, int var, const foreign_node *node,
+static int put_numbers(writer *w, int id, int var, const foreign_node *node,
                        const char *name, const caterva_value *v, bool *done)
 {
     caterva_dtype *dtype;
@@ -216,7 +218,7 @@ static int put_list(int id, int var, const foreign_attribute *a, size_t at, size
 }
 
 /* Writes a value that NetCDF lacks as JSON. */
-static int put_json(const writer *w, int id, int var, const foreign_node *node,
+static int put_json(writer *w, int id, int var, const foreign_node *node,
                     const foreign_attribute *a)
 {
     char *text = value_text(a->value, a->size);
@@ -227,7 +229,7 @@ static int put_json(const writer *w, int id, int var, const foreign_node *node,
     return status;
 }
 
-static int put_value(const writer *w, int id, int var, const foreign_node *node,
+static int put_value(writer *w, int id, int var, const foreign_node *node,
                      const foreign_attribute *a)
 {
     size_t at = 0;
@@ -266,7 +268,7 @@ static bool is_consumed(const foreign_node *node, const char *name)
     return false;
 }
 
-static cli_exit put_attributes(const writer *w, int id, int var, const foreign_node *node,
+static cli_exit put_attributes(writer *w, int id, int var, const foreign_node *node,
                                bool has_enum)
 {
     for (size_t i = 0; i < node->n_attributes; i++) {
@@ -282,7 +284,7 @@ static cli_exit put_attributes(const writer *w, int id, int var, const foreign_n
 
 /* ---- Dimensions -------------------------------------------------------------------------- */
 
-static bool is_growing(const writer *w, const foreign_node *node, const char *name)
+static bool is_growing(writer *w, const foreign_node *node, const char *name)
 {
     for (size_t size = group_size(node->key);; size--) {
         const group *g =
@@ -293,7 +295,7 @@ static bool is_growing(const writer *w, const foreign_node *node, const char *na
     }
 }
 
-static const dimension *find_dimension(const writer *w, int id, const char *name)
+static const dimension *find_dimension(writer *w, int id, const char *name)
 {
     for (size_t i = 0; i < w->n_dimensions; i++)
         if (w->dimensions[i].group == id && strcmp(w->dimensions[i].name, name) == 0)
@@ -501,7 +503,7 @@ static nc_type define_type(writer *w, int id, const caterva_dtype *dtype, const 
     return type;
 }
 
-static bool choose_number(const writer *w, const foreign_node *node, const caterva_dtype *dtype,
+static bool choose_number(writer *w, const foreign_node *node, const caterva_dtype *dtype,
                           int id, choice *c)
 {
     const number *n = number_of(dtype);
@@ -599,7 +601,7 @@ static int set_layout(int id, int var, const foreign_node *node, const choice *c
 }
 
 /* The fill has the type of the items. */
-static cli_exit set_fill(const writer *w, int id, int var, const foreign_node *node,
+static cli_exit set_fill(writer *w, int id, int var, const foreign_node *node,
                          const choice *c)
 {
     size_t at = 0;
@@ -765,7 +767,7 @@ static bool text_of_item(const caterva_dtype *dtype, const uint8_t *item, char *
     return true;
 }
 
-static cli_exit put_strings(const writer *w, const foreign_node *node, const variable *v,
+static cli_exit put_strings(writer *w, const foreign_node *node, const variable *v,
                             const size_t *from, const size_t *count, size_t n,
                             const uint8_t *items)
 {
@@ -854,13 +856,14 @@ static void release(writer *w)
     free(w);
 }
 
+/* After an error libnetcdf may crash when it closes the file, which then stays open. */
 static void abandon(foreign_writer *self)
 {
     writer *w = self->own;
     output out = w->out;
-    if (w->id >= 0) nc_close(w->id);
-    release(w);
     output_abandon(&out);
+    if (w->id >= 0 && !w->has_failed) nc_close(w->id);
+    release(w);
 }
 
 static cli_exit finish(foreign_writer *self)
