@@ -153,10 +153,20 @@ static cli_exit print_json(const char *text, const foreign_place *place)
     return CLI_OK;
 }
 
+/* A file that is nothing but one array is described as this array. */
+static void choose_node(foreign_place *place)
+{
+    const foreign_file *file = place->file;
+    bool is_file = place->node == &file->nodes[0];
+    if (is_file && file->n == 2 && !file->nodes[1].is_group && file->nodes[0].n_attributes == 0)
+        place->node = &file->nodes[1];
+}
+
 cli_exit foreign_info_print(const cli_args *args, const char *text)
 {
     foreign_place place;
     cli_exit code = foreign_place_open(text, &place);
+    if (code == CLI_OK) choose_node(&place);
     if (code == CLI_OK && !args->json && text != args->files[0]) putchar('\n');
     if (code == CLI_OK) code = args->json ? print_json(text, &place) : print_text(text, &place);
     foreign_place_close(&place);

@@ -1,6 +1,7 @@
 """NIfTI images there and back, compared with nibabel."""
 
 import gzip
+import json
 import struct
 from pathlib import Path
 
@@ -153,6 +154,11 @@ class Nifti(ForeignCase):
         self.ok("convert", self.path("a.b2z"), self.path("b.nii"), "--strict")
         np.testing.assert_array_equal(unscaled(self.path("b.nii")), values)
         np.testing.assert_array_equal(nib.load(self.path("b.nii")).affine, np.diag([2, 3, 4, 1]))
+        info = json.loads(self.text("info", "--json", self.path("a.nii.gz")))
+        self.assertEqual((info["key"], info["shape"], info["dims"]), ("/data", [2, 3, 4], ["x", "y", "z"]))
+        self.assertIn("array in a NIfTI image\n  shape    2 x 3 x 4\n",
+                      self.text("info", self.path("a.nii.gz")))
+        self.ok("diff", self.path("a.nii.gz"), self.path("b.nii"))
         out = self.text("get", self.path("a.nii.gz"), "1,:,2")
         self.assertEqual(out.split(), [str(v) for v in values[1, :, 2]])
 
