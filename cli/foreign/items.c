@@ -32,7 +32,7 @@ typedef struct runs {
 static void begin(runs *r, int64_t position, const foreign_node *array, const int64_t *start,
                   const int64_t *stop)
 {
-    int64_t stride = array->item_size, box_strides[CATERVA_MAX_DIMS];
+    int64_t stride = array->item_size, box_strides[CATERVA_MAX_DIMS] = {0};
     *r = (runs){.ndim = array->ndim, .item_size = stride, .first = position};
     for (int d = array->ndim - 1; d >= 0; d--) {
         box_strides[d] = stride;

@@ -223,8 +223,8 @@ void values_free(value_list *list)
 cli_exit values_set(value_list *list, foreign_node *node, const char *name)
 {
     caterva_error err;
-    void *packed;
-    size_t size;
+    void *packed = NULL;
+    size_t size = 0;
     cli_exit code = CLI_OK;
     if (list->failed)
         code = cli_fail(CLI_IO, "out of memory");
