@@ -473,6 +473,7 @@ static cli_exit run_from_tree(const cli_args *args)
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
     cli_exit code = tree_part_open(args, args->positional[0], &part);
     if (code == CLI_OK) code = foreign_create(info, out, args->force, &writer);
+    if (code == CLI_OK) writer->threads = (int)args->threads;
     if (code == CLI_OK) code = write_all(args, writer, &part);
     if (code == CLI_OK)
         code = foreign_finish(writer);

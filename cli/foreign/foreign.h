@@ -70,6 +70,7 @@ struct foreign_file {
 typedef struct foreign_writer foreign_writer;
 struct foreign_writer {
     const char *path; /* borrowed; for messages */
+    int threads;      /* at most so many encode; 0: all cores */
     bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
     void *own;
 

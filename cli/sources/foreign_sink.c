@@ -175,6 +175,7 @@ cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *f
     CLI_TRY(foreign_node_of(key, from, like, &node));
     memset(node->block_shape, 0, sizeof node->block_shape);
     cli_exit code = foreign_create(info, path, args->force, &writer);
+    if (code == CLI_OK) writer->threads = (int)args->threads;
     if (code == CLI_OK) code = add_array(writer, node);
     if (code == CLI_OK) code = sink_of_node(writer, node, out);
     if (code != CLI_OK) {

@@ -86,24 +86,26 @@ enum { H5_MAX_FILTERS = 4 };
 typedef struct h5_pipeline {
     int n;
     H5Z_filter_t filters[H5_MAX_FILTERS];
-    unsigned element[H5_MAX_FILTERS]; /* bytes, of shuffle */
+    unsigned element[H5_MAX_FILTERS]; /* bytes of an element, of shuffle; level of deflate */
 } h5_pipeline;
 
 /* Returns whether the filters are deflate and shuffle only. */
 bool h5_pipeline_of(hid_t properties, h5_pipeline *out);
 
-typedef struct h5_chunk_read {
+/* A box of whole chunks, of items that libhdf5 would not convert. */
+typedef struct h5_chunk_box {
     const char *path;
     hid_t dataset;
     const foreign_node *node;
     const h5_pipeline *pipeline;
     const int64_t *start, *stop;
-    uint8_t *dst;
-} h5_chunk_read;
+    uint8_t *items; /* only read by h5_write_chunks */
+} h5_chunk_box;
 
-/* Reads a box of whole chunks, of items that libhdf5 would not convert, by at most `threads` threads
- * (0: all cores), and sets *code. Returns false if libhdf5 should read the box. */
-bool h5_read_chunks(const h5_chunk_read *read, int threads, cli_exit *code);
+/* Read and write a box by at most `threads` threads (0: all cores), and set *code. Return false if
+ * libhdf5 should do it. To write, deflate must be the last filter. */
+bool h5_read_chunks(const h5_chunk_box *box, int threads, cli_exit *code);
+bool h5_write_chunks(const h5_chunk_box *box, int threads, cli_exit *code);
 
 /* ---- Formats ---------------------------------------------------------------------------- */
 

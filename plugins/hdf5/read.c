@@ -1481,7 +1481,7 @@ static cli_exit read_box(reader *r, const foreign_node *node, const int64_t *sta
     CLI_TRY(select_set(r, node));
     if (!plan_request(r, node, start, stop, &q)) return cli_fail(CLI_IO, "out of memory");
     cli_exit code;
-    const h5_chunk_read chunks = {r->file->path, r->dataset, node, &r->pipeline, start, stop, dst};
+    const h5_chunk_box chunks = {r->file->path, r->dataset, node, &r->pipeline, start, stop, dst};
     if (r->is_deflated && r->type.text != H5_ANY_LENGTH && !q.is_cropped && !q.is_clipped &&
         own->ndim > 0 && node->chunk_shape[0] > 0 &&
         h5_read_chunks(&chunks, r->file->threads, &code))

@@ -50,6 +50,8 @@ typedef struct writer {
     /* The dataset that is written. */
     const foreign_node *node;
     hid_t dataset, type;
+    bool is_deflated;
+    h5_pipeline pipeline;
     caterva_dtype *texts; /* of items that are written as texts of any length, or NULL */
 } writer;
 
@@ -593,6 +595,7 @@ static hid_t creation_of(const writer *w, const foreign_node *node, bool move)
     hid_t properties = H5Pcreate(H5P_DATASET_CREATE);
     hsize_t chunk[CATERVA_MAX_DIMS];
     H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED);
+    H5Pset_obj_track_times(properties, false); /* equal arrays become equal files */
     for (int d = 0; d < node->ndim; d++) chunk[d] = (hsize_t)node->chunk_shape[d];
     if (node->fill && !w->texts) H5Pset_fill_value(properties, w->type, node->fill);
     if (node->ndim == 0 || chunk[0] == 0) return properties;
@@ -630,6 +633,9 @@ static cli_exit create_set(writer *w, const foreign_node *node, bool move)
     h5_close(properties);
     h5_close(space);
     if (w->dataset < 0) return fail(w, node->key);
+    properties = H5Dget_create_plist(w->dataset); /* now shuffle has the size of an element */
+    w->is_deflated = h5_pipeline_of(properties, &w->pipeline);
+    h5_close(properties);
     w->node = node;
     a->exists = true;
     a->is_moved = move;
@@ -651,6 +657,7 @@ static cli_exit select_set(writer *w, const foreign_node *node, bool move)
     CLI_TRY(choose_type(w, node));
     w->dataset = H5Dopen2(w->file, node->key, H5P_DEFAULT);
     w->node = node;
+    w->is_deflated = false;
     return w->dataset < 0 ? fail(w, node->key) : CLI_OK;
 }
 
@@ -686,6 +693,7 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     hid_t properties = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED);
+    H5Pset_obj_track_times(properties, false);
     hid_t id = is_root ? H5Gopen2(w->file, "/", H5P_DEFAULT)
                        : H5Gcreate2(w->file, node->key, w->link, properties, H5P_DEFAULT);
     h5_close(properties);
@@ -752,10 +760,13 @@ static cli_exit write_items(foreign_writer *self, const foreign_node *node,
         from[d] = (hsize_t)start[d];
         count[d] = (hsize_t)(stop[d] - start[d]);
     }
+    cli_exit code = CLI_OK;
+    const h5_chunk_box chunks = {
+        w->base->path, w->dataset, node, &w->pipeline, start, stop, (uint8_t *)(uintptr_t)src};
+    if (w->is_deflated && h5_write_chunks(&chunks, w->base->threads, &code)) return code;
     hid_t space = H5Dget_space(w->dataset);
     hid_t memory =
         node->ndim > 0 ? H5Screate_simple(node->ndim, count, NULL) : H5Screate(H5S_SCALAR);
-    cli_exit code = CLI_OK;
     if (node->ndim > 0 &&
         H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0)
         code = fail(w, node->key);
@@ -880,6 +891,7 @@ static cli_exit make_bare(writer *w, char *path, int64_t length, bool grows)
     char name[sizeof H5_NO_VARIABLE + 16];
     snprintf(name, sizeof name, "%s%10lld", H5_NO_VARIABLE, (long long)length);
     hid_t space = H5Screate_simple(1, dims, most), properties = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_obj_track_times(properties, false);
     if (grows) H5Pset_chunk(properties, 1, chunk);
     hid_t set = H5Dcreate2(w->file, path, H5T_IEEE_F32BE, space, w->link, properties,
                            H5P_DEFAULT);
@@ -1030,6 +1042,7 @@ static hid_t create_file(const char *path)
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_attr_creation_order(creation, H5P_CRT_ORDER_TRACKED);
+    H5Pset_obj_track_times(creation, false);
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, creation, access);
     h5_close(creation);
     h5_close(access);

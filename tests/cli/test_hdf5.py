@@ -137,7 +137,7 @@ class Hdf5(ForeignCase):
 
     def test_random_files(self):
         rng = random_of(self)
-        for trial in range(rounds(25)):
+        for trial in range(rounds(15)):
             path = self.path("a.h5")
             with h5py.File(path, "w", libver=rng.choice((("earliest", "v108"), ("v110", "v110"))),
                            track_order=rng.random() < 0.5) as file:
