@@ -62,6 +62,11 @@ struct foreign_file {
     cli_exit (*read_stored)(foreign_file *self, const foreign_node *array, int64_t index,
                             void **chunk, size_t *size);
 
+    /* Whether nothing is stored for the items of a box: they are the fill, or zeros without one. It
+     * takes much less time than `read`. NULL: it is not known. */
+    bool (*is_fill)(foreign_file *self, const foreign_node *array, const int64_t *start,
+                    const int64_t *stop);
+
     void (*close)(foreign_file *self); /* releases `own`, of the nodes too; not the rest */
 };
 

@@ -366,6 +366,28 @@ static cli_exit read_items(foreign_file *self, const foreign_node *node, const i
     return CLI_OK;
 }
 
+/* Whether the box has no chunk. Shards are not examined. */
+static bool is_fill(foreign_file *self, const foreign_node *node, const int64_t *start,
+                    const int64_t *stop)
+{
+    (void)self;
+    const zarr_array *a = node->own;
+    int64_t index[CATERVA_MAX_DIMS] = {0};
+    if (a->sharded) return false;
+    for (int d = 0; d < node->ndim; d++) index[d] = start[d] / node->chunk_shape[d];
+    for (int d = 0; d >= 0;) {
+        char *path = chunk_path(a, node->ndim, index);
+        bool exists = !path || access(path, F_OK) == 0;
+        free(path);
+        if (exists) return false;
+        for (d = node->ndim - 1; d >= 0; d--) {
+            if (++index[d] * node->chunk_shape[d] < stop[d]) break;
+            index[d] = start[d] / node->chunk_shape[d];
+        }
+    }
+    return true;
+}
+
 /* ---- Chunks that move ------------------------------------------------------------------- */
 
 /* A buffer of Blosc 1 is a Blosc2 chunk with a shorter header. It can move if its blocks, which are
@@ -1148,6 +1170,7 @@ static cli_exit open_zarr(foreign_file *file)
 {
     metadata m;
     file->read = read_items;
+    file->is_fill = is_fill;
     file->close = close_zarr;
     cli_exit code = load_metadata(file->path, &m);
     bool is_array = m.is_array;

@@ -86,6 +86,12 @@ static cli_exit read_box(source *self, const box *b, void *dst)
     return s->file->read(s->file, s->array, b->start, b->stop, dst);
 }
 
+static bool is_fill(source *self, const box *b)
+{
+    foreign_source *s = (foreign_source *)self;
+    return s->file->is_fill(s->file, s->array, b->start, b->stop);
+}
+
 cli_exit source_of_foreign(foreign_file *file, const foreign_node *array, source **out)
 {
     foreign_source *s = cli_alloc(sizeof *s);
@@ -93,6 +99,8 @@ cli_exit source_of_foreign(foreign_file *file, const foreign_node *array, source
     *s = (foreign_source){.file = file, .array = array};
     s->base.read = read_box;
     s->base.decodes = true;
+    s->base.decodes_whole = array->ndim > 0 && array->chunk_shape[0] > 0;
+    if (file->is_fill) s->base.is_fill = is_fill;
     s->base.first_axis_fastest = array->first_axis_fastest && array->ndim > 1;
     s->base.shape.ndim = array->ndim;
     s->base.shape.item_size = array->item_size;

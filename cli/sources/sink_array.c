@@ -7,6 +7,7 @@
 #include "sources/sink.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct array_sink {
     sink base;
@@ -160,5 +161,8 @@ cli_exit sink_of_new_array(const cli_args *args, const char *path, const source 
     caterva_array *array;
     CLI_TRY(sink_make_array(args, path, from, like, &array));
     selection_whole(from->shape.ndim, from->shape.shape, &whole);
-    return sink_of_array(array, path, &whole, out);
+    CLI_TRY(sink_of_array(array, path, &whole, out));
+    const foreign_node *node = like ? like->node : NULL;
+    (*out)->holds_fill = node && !args->fill && strcmp(node->dtype, info_of(array)->dtype) == 0;
+    return CLI_OK;
 }

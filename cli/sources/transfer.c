@@ -117,8 +117,18 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 
 /* ---- Moving ----------------------------------------------------------------------------- */
 
+/* Returns the bytes of a chunk that the source decodes as a whole, if that is less than 2 GiB. */
+static int64_t whole_chunk(const source *from)
+{
+    int64_t bytes = from->decodes_whole ? from->shape.item_size : 0;
+    for (int d = 0; d < from->shape.ndim && bytes < INT32_MAX; d++)
+        bytes *= min_i64(from->align[d], from->shape.shape[d]);
+    return bytes < INT32_MAX ? bytes : 0;
+}
+
 /* Plans boxes for half of --memory. A quarter is for the block cache, and a quarter for source,
- * sink and library. */
+ * sink and library. A larger chunk that must be decoded as a whole is one box: it is in memory
+ * anyway, and would be decoded again for each part. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -136,6 +146,10 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
         .first_axis_fastest = from->first_axis_fastest || to->first_axis_fastest,
         .memory = args->memory / 2,
     };
+    if (whole_chunk(from) > plan.memory) {
+        plan.memory = whole_chunk(from);
+        plan.align = from->align;
+    }
     walk_begin(w, &from->shape, &plan);
     caterva_cache_set_limit(args->memory / 4, NULL);
 }
@@ -155,6 +169,10 @@ static cli_exit move_box(progress *bar, source *from, sink *to, const box *b, vo
     int64_t done = bar->done;
     if (cli_interrupted()) return CLI_INTERRUPTED;
     progress_phase(bar, done, reading);
+    if (to->holds_fill && from->is_fill && from->is_fill(from, b)) {
+        progress_phase(bar, done + size, 0);
+        return CLI_OK;
+    }
     CLI_TRY(from->read(from, b, items));
     progress_phase(bar, done + reading, size - reading);
     CLI_TRY(to->write(to, b, items));

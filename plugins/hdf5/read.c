@@ -1528,6 +1528,34 @@ static bool place_chunk(const foreign_node *node, int64_t index, hsize_t *start)
     return inside;
 }
 
+/* Whether no chunk of the box is in the file. */
+static bool is_fill(foreign_file *file, const foreign_node *node, const int64_t *start,
+                    const int64_t *stop)
+{
+    reader *r = file->own;
+    const dataset *own = node->own;
+    hsize_t at[CATERVA_MAX_DIMS];
+    if (node->ndim == 0 || node->ndim != own->ndim || node->chunk_shape[0] == 0 ||
+        select_set(r, node) != CLI_OK || r->type.text == H5_ANY_LENGTH)
+        return false;
+    for (int d = 0; d < node->ndim; d++)
+        at[d] = (hsize_t)(start[d] - start[d] % node->chunk_shape[d]);
+    for (int d = 0; d >= 0;) {
+        unsigned mask;
+        haddr_t address;
+        hsize_t size;
+        if (H5Dget_chunk_info_by_coord(r->dataset, at, &mask, &address, &size) < 0 ||
+            address != HADDR_UNDEF)
+            return false;
+        for (d = node->ndim - 1; d >= 0; d--) {
+            at[d] += (hsize_t)node->chunk_shape[d];
+            if (at[d] < (hsize_t)stop[d] && at[d] < own->extent[d]) break;
+            at[d] = (hsize_t)(start[d] - start[d] % node->chunk_shape[d]);
+        }
+    }
+    return true;
+}
+
 /* Takes the Blosc2 chunk out of the frame in *chunk. */
 static cli_exit unwrap(const foreign_node *node, void **chunk, size_t *size)
 {
@@ -1656,5 +1684,6 @@ cli_exit h5_open(foreign_file *file)
     free_walk(r);
     for (size_t i = 0; i < file->n; i++)
         if (file->nodes[i].block_shape[0] > 0) file->read_stored = read_stored;
+    file->is_fill = is_fill;
     return CLI_OK;
 }

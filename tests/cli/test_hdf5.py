@@ -432,6 +432,24 @@ class Hdf5(ForeignCase):
         for name in "ab":
             self.same(self.path("u.b2d") / (name + ".b2nd"), np.zeros(1000, "<i4"))
 
+    def test_few_chunks_of_many(self):
+        """Chunks that are not stored take no time: 8 TB here, of which one chunk exists."""
+        with h5py.File(self.path("s.h5"), "w") as file:
+            data = file.create_dataset("d", (10**6, 10**6), "f8", chunks=(1000, 1000),
+                                       compression="gzip", fillvalue=0.5)
+            data[5, 5] = 1
+        self.ok("convert", self.path("s.h5"), self.path("s.b2nd"))
+        self.assertEqual(self.text("get", self.path("s.b2nd"), "4:7,5"), "0.5 1 0.5\n")
+        self.assertEqual(self.text("get", self.path("s.b2nd"), "999999,999999"), "0.5\n")
+
+    def test_chunks_beyond_the_memory(self):
+        """They are decoded once."""
+        values = np.arange(4 * 2000 * 2000, dtype="<f4").reshape(4, 2000, 2000)
+        with h5py.File(self.path("c.h5"), "w") as file:
+            file.create_dataset("d", data=values, chunks=(1, 2000, 2000), compression="gzip")
+        self.ok("convert", self.path("c.h5"), self.path("c.b2nd"), "--memory", "1MiB", "--verify")
+        self.same(self.path("c.b2nd"), values)
+
     def test_mutations(self):
         rng = random_of(self)
         whole = self.make_small()
