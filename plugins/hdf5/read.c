@@ -1528,7 +1528,7 @@ static bool place_chunk(const foreign_node *node, int64_t index, hsize_t *start)
     return inside;
 }
 
-/* Whether no chunk of the box is in the file. */
+/* Whether no chunk of the box is in the file. False before the first read, which opens the dataset. */
 static bool is_fill(foreign_file *file, const foreign_node *node, const int64_t *start,
                     const int64_t *stop)
 {
@@ -1536,7 +1536,7 @@ static bool is_fill(foreign_file *file, const foreign_node *node, const int64_t 
     const dataset *own = node->own;
     hsize_t at[CATERVA_MAX_DIMS];
     if (node->ndim == 0 || node->ndim != own->ndim || node->chunk_shape[0] == 0 ||
-        select_set(r, node) != CLI_OK || r->type.text == H5_ANY_LENGTH)
+        r->node != node || r->type.text == H5_ANY_LENGTH)
         return false;
     for (int d = 0; d < node->ndim; d++)
         at[d] = (hsize_t)(start[d] - start[d] % node->chunk_shape[d]);
