@@ -26,6 +26,13 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
+/* Functions that plug-ins may call; see foreign/foreign.h. */
+#if defined(__GNUC__) || defined(__clang__)
+#define CLI_API __attribute__((visibility("default")))
+#else
+#define CLI_API
+#endif
+
 /* Returns `expr` from the enclosing function unless it is CLI_OK. Only if nothing must be freed. */
 #define CLI_TRY(expr)                                                                        \
     do {                                                                                     \
@@ -36,17 +43,17 @@ typedef enum cli_exit {
 /* ---- Reports (all on stderr) -------------------------------------------- */
 
 /* Prints "caterva: <sentence>" and returns `code`. */
-cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
+CLI_API cli_exit cli_fail(cli_exit code, const char *fmt, ...) CLI_PRINTF(2, 3);
 
 /* Prints "caterva: warning: <sentence>". The command still succeeds. */
-void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
+CLI_API void cli_warn(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* Reports a failed system call like cli_fail, with the text of errno appended. Returns CLI_IO, or
  * CLI_INTERRUPTED if a signal caused the failure. */
-cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
+CLI_API cli_exit cli_fail_sys(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* Reports a failed library call on the array at `path`. Returns the exit status for err->code. */
-cli_exit cli_fail_array(const char *path, const caterva_error *err);
+CLI_API cli_exit cli_fail_array(const char *path, const caterva_error *err);
 /* Whether the status means damaged data rather than a failure to read. */
 bool cli_is_damage(caterva_status status);
 
@@ -65,8 +72,8 @@ cli_shown cli_show_place(const char *path);
 cli_shown cli_show_sentence(const char *text);
 
 /* Allocates `size` bytes, at least one byte. Reports a failure, and then returns NULL. */
-void *cli_alloc(size_t size);
-char *cli_copy_text(const char *text);
+CLI_API void *cli_alloc(size_t size);
+CLI_API char *cli_copy_text(const char *text);
 
 /* Flushes stdout. If any output was lost, reports that and returns CLI_IO. */
 cli_exit cli_flush_stdout(void);
@@ -76,7 +83,7 @@ cli_exit cli_flush_stdout(void);
 /* Catches SIGINT, SIGTERM and SIGHUP, except those that the parent process ignores. The first
  * signal sets a flag that loops check. A second signal ends the program immediately. */
 void cli_catch_signals(void);
-bool cli_interrupted(void);
+CLI_API bool cli_interrupted(void);
 
 /* Ends the process with the received signal. main calls it last. */
 int cli_end_interrupted(void);
@@ -88,8 +95,13 @@ cli_exit cli_wait(int fd, bool to_write);
  * the process. After cli_mind_file, a second signal deletes the file `path` too; the text `path`
  * must stay valid until cli_forget_file. */
 void cli_mind_temporaries(void);
-void cli_mind_file(const char *path);
-void cli_forget_file(const char *path);
+CLI_API void cli_mind_file(const char *path);
+CLI_API void cli_forget_file(const char *path);
+
+/* Between cli_guard and cli_unguard, a crash of `library`, which reads the file `path`, deletes the
+ * temporary files and ends the process with CLI_CORRUPT and a sentence. */
+CLI_API void cli_guard(const char *path, const char *library);
+CLI_API void cli_unguard(void);
 
 /* ---- Arguments ---------------------------------------------------------- */
 
@@ -109,7 +121,7 @@ typedef struct cli_args {
     char **files; /* all positional arguments, for commands that take any number */
     int n_positional;
     bool help, json, force, no_progress, list_chunks, csv, sparse, contiguous, quick;
-    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote, zarr;
+    bool quiet, guess, skip_damaged, nearest, no_attributes, for_remote, zarr, transpose;
     int64_t threads;    /* 0: all cores */
     int64_t compact_at; /* percent of dead space that causes compaction; 0: never */
     int64_t precision;
@@ -125,7 +137,8 @@ typedef struct cli_args {
     const char *fill, *metalayer, *select, *png, *cmap, *range, *atol, *rtol;
     const char *astype, *casting, *view_dtype, *rgb, *prefer, *sel;
     cli_texts every;
-    bool follow, short_lines, long_lines, recursive, trace;
+    bool follow, short_lines, long_lines, recursive, trace, strict, verify, dry_run;
+    bool keep_chunks, go_on;
     int64_t wait; /* milliseconds, default 0 */
     const char *part;
     bool last, live;
@@ -172,7 +185,7 @@ typedef struct cli_args {
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
 #define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype and casting of the input */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
-#define CLI_OPT_RGB (UINT64_C(1) << 42)
+#define CLI_OPT_RGB (UINT64_C(1) << 42) /* rgb, transpose */
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */
@@ -184,6 +197,7 @@ typedef struct cli_args {
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
+#define CLI_OPT_CONVERT (UINT64_C(1) << 58) /* strict, verify, dry-run, keep-chunks, resume */
 #define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* max_args without a limit */

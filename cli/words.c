@@ -2,6 +2,7 @@
 #include "words.h"
 
 #include "commands/tune.h"
+#include "foreign/foreign.h"
 #include "pictures/colormap.h"
 
 #include <stdio.h>
@@ -35,10 +36,18 @@ static const char *filters(size_t i)
         static const char *const words[] = {__VA_ARGS__};                                    \
         return i < sizeof words / sizeof words[0] ? words[i] : NULL;                         \
     }
-LIST(formats, "b2nd", "npy", "raw", "text", "csv", "zarr")
+LIST(own_formats, "b2nd", "npy", "raw", "text", "csv")
 LIST(metalayers, "b2nd", "caterva")
 LIST(castings, "safe", "same_kind", "unsafe")
 LIST(occasions, "auto", "yes", "no")
+
+static const char *formats(size_t i)
+{
+    size_t n = 0;
+    while (own_formats(n)) n++;
+    return i < n ? own_formats(i) : foreign_name(i - n);
+}
+
 LIST(fills, "0", "nan", "uninit")
 LIST(verbs, "list", "get", "set", "delete")
 LIST(job_verbs, "begin", "list", "merge", "delete")

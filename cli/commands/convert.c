@@ -1,14 +1,19 @@
 /* Room: cli/commands. `caterva convert`: converts between raw, npy and b2nd, and from text, in
  * constant memory. Chooses source and sink by format. Checks the arguments before it touches the
  * output. */
+#include "commands/convert_tree.h"
 #include "formats/numbers.h"
 #include "sources/array_copy.h"
 #include "sources/cast.h"
 #include "sources/described.h"
+#include "sources/foreign_sink.h"
 #include "sources/input.h"
+#include "sources/resume.h"
 #include "sources/sink.h"
 #include "terminal/output.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Opens raw input, which requires --shape and --dtype. Other formats contain both. */
@@ -90,8 +95,31 @@ static cli_exit copy_array(const cli_args *args, caterva_array *array, bool zarr
     return code;
 }
 
+/* Converts to an array with the name OUT.partial, which gets the name OUT when it is complete. */
+static cli_exit copy_resumed(const cli_args *args, const input *in)
+{
+    sink *to;
+    resume_id id;
+    const char *out = args->positional[1];
+    const origin like = {.array = in->array, .node = in->place.node};
+    CLI_TRY(creation_check_name(out));
+    CLI_TRY(output_check_array(out, args->force));
+    CLI_TRY(resume_identify(args, in->path, &id));
+    char *partial = resume_path(out, ".b2nd");
+    if (!partial) return CLI_IO;
+    cli_exit code = sink_of_resumed_array(args, partial, in->from, &like, &id, &to);
+    if (code == CLI_OK && to) code = transfer(args, in->from, to);
+    if (code == CLI_OK && rename(partial, out) != 0)
+        code = cli_fail_sys("cannot rename %s to %s", partial, out);
+    free(partial);
+    return code;
+}
+
 static cli_exit copy_items(const cli_args *args, data_format format, const input *in)
 {
+    if (args->go_on && format != FORMAT_ARRAY)
+        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
+    if (args->go_on) return copy_resumed(args, in);
     sink *to;
     caterva_array *array = in->array;
     source *from = in->from;
@@ -104,18 +132,67 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
         if (array_copy_fits(&sel)) return copy_array(args, array, zarr, &sel);
         selection_free(&sel); /* `from` has its own selection */
     }
-    CLI_TRY(sink_open(args, args->positional[1], format, from, array, &to));
+    if (in->place.node && format == FORMAT_ARRAY &&
+        foreign_can_move(args, in->place.file, in->place.node))
+        return foreign_move_in(args, in->place.file, in->place.node, args->positional[1]);
+    const origin like = {.array = array, .node = in->place.node};
+    CLI_TRY(sink_open(args, args->positional[1], format, from, &like, &to));
     return transfer(args, from, to);
+}
+
+/* Reports what a file of another format has besides its array. */
+static cli_exit check_losses(const cli_args *args, const input *in)
+{
+    const foreign_file *file = in->place.file;
+    if (!file) return CLI_OK;
+    foreign_report_losses(in->path, file->losses, file->n_losses);
+    if (file->n_losses == 0 || !args->strict) return CLI_OK;
+    return cli_fail(CLI_UNSUPPORTED, "%s: --strict: %zu things cannot be converted", in->path,
+                    file->n_losses);
+}
+
+static cli_exit print_plan(const cli_args *args, input *in)
+{
+    char shape[SHAPE_TEXT_SIZE];
+    const array_shape *s = &in->from->shape;
+    printf("%s  %s %s\n", cli_show_place(args->positional[1]).text,
+           shape_text(s->ndim, s->shape, shape), cli_show(in->from->dtype).text);
+    input_close(in);
+    return CLI_OK;
+}
+
+/* Reads input and output again, and compares them. */
+static cli_exit verify_output(const cli_args *args, input *in)
+{
+    input again = {0}, out = {0};
+    const char *path = args->positional[1];
+    cli_args rest = *args;
+    rest.from = args->to;
+    rest.offset = 0;
+    if (strcmp(path, "-") == 0 || strcmp(in->path, "-") == 0 || in->format == FORMAT_TEXT)
+        return cli_fail(CLI_USAGE, "--verify requires files as input and output");
+    cli_exit code = prepare(args, &again);
+    if (code == CLI_OK) code = input_find(&rest, path, &out);
+    if (code == CLI_OK)
+        code = input_open(&rest, &again.from->shape, again.from->dtype, &out);
+    if (code == CLI_OK) code = transfer_compare(args, path, again.from, out.from);
+    input_close(&again);
+    input_close(&out);
+    return code;
 }
 
 static cli_exit run_convert(const cli_args *args)
 {
     input in = {0};
     data_format format;
-    CLI_TRY(output_format(args, &format));
     CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
+    if (convert_is_tree(args)) return convert_tree(args);
+    CLI_TRY(output_format(args, &format));
     cli_exit code = prepare(args, &in);
+    if (code == CLI_OK) code = check_losses(args, &in);
+    if (code == CLI_OK && args->dry_run) return print_plan(args, &in);
     if (code == CLI_OK) code = copy_items(args, format, &in);
+    if (code == CLI_OK && args->verify) code = verify_output(args, &in);
     input_close(&in);
     return code;
 }
@@ -139,7 +216,8 @@ const cli_command cli_command_convert = {
     .options = CLI_OPT_WAIT | CLI_OPT_FROM | CLI_OPT_TO_BINARY | CLI_OPT_SELECT |
                CLI_OPT_SHAPE | CLI_OPT_DTYPE | CLI_OPT_ASTYPE | CLI_OPT_VIEW_DTYPE |
                CLI_OPT_OFFSET | CLI_OPT_PARTITION | CLI_OPT_MEMORY | CLI_OPT_FORCE |
-               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
+               CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE |
+               CLI_OPT_CONVERT,
     .min_args = 2,
     .max_args = 2,
     .run = run_convert,

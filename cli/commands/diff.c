@@ -8,7 +8,6 @@
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/input.h"
-#include "sources/trees.h"
 #include "terminal/progress.h"
 
 #include <math.h>
@@ -264,15 +263,16 @@ static cli_exit same_dtype(const difference *d, bool *same)
     return CLI_OK;
 }
 
-/* Compares the attributes of two b2nd arrays; other inputs have no attributes. */
+/* Compares the attributes of two arrays; npy, raw and text have none. */
 static cli_exit compare_attributes(difference *d)
 {
     attributes side[2];
     attribute_sides sides = {.j = d->j, .quiet = d->args->quiet};
     if (d->args->no_attributes || enough(d)) return CLI_OK;
     for (int i = 0; i < 2; i++) {
-        if (!d->side[i].array) return CLI_OK;
-        side[i] = (attributes){.path = d->side[i].path, .array = d->side[i].array};
+        const foreign_node *node = d->side[i].place.node;
+        if (!d->side[i].array && !node) return CLI_OK;
+        side[i] = (attributes){d->side[i].path, .array = d->side[i].array, .node = node};
         sides.side[i] = &side[i];
     }
     return diff_attributes(&sides, &d->n_attributes);
@@ -336,18 +336,12 @@ static cli_exit diff_files(const cli_args *args, const char *a, const char *b)
     return finish(&d, code);
 }
 
-static cli_exit diff_arrays(const cli_args *args, const char *const paths[2],
-                            caterva_array *const arrays[2])
+static cli_exit diff_arrays(const cli_args *args, input side[2])
 {
     json j = {.stream = stdout};
     difference d;
     cli_exit code = begin(&d, args, &j);
-    for (int i = 0; i < 2; i++) {
-        input *side = &d.side[i];
-        *side = (input){.path = paths[i], .format = FORMAT_ARRAY, .probe = PROBE_INIT};
-        side->array = arrays[i];
-        if (code == CLI_OK) code = source_of_array(arrays[i], paths[i], &side->from);
-    }
+    memcpy(d.side, side, sizeof d.side);
     return finish(&d, code);
 }
 
@@ -365,10 +359,13 @@ static cli_exit refuse_pair(const cli_args *args, const char *tree, const char *
 static cli_exit run_diff(const cli_args *args)
 {
     const char *a = args->positional[0], *b = args->positional[1];
-    bool is_tree = tree_part_is(args, a);
-    if (is_tree != tree_part_is(args, b))
-        return is_tree ? refuse_pair(args, a, b) : refuse_pair(args, b, a);
-    return is_tree ? diff_trees(args, a, b, diff_arrays) : diff_files(args, a, b);
+    dataset_sort x, y;
+    CLI_TRY(dataset_find(args, a, &x));
+    CLI_TRY(dataset_find(args, b, &y));
+    if (x == DATASET_MANY && y == DATASET_NONE) return refuse_pair(args, a, b);
+    if (x == DATASET_NONE && y == DATASET_MANY) return refuse_pair(args, b, a);
+    if (x == DATASET_MANY || y == DATASET_MANY) return diff_trees(args, a, b, diff_arrays);
+    return diff_files(args, a, b);
 }
 
 const cli_command cli_command_diff = {
@@ -382,7 +379,8 @@ const cli_command cli_command_diff = {
         "attributes and dimension names are compared. The exit status is 0 if the arrays "
         "are\n"
         "the same, 1 if they differ. For two trees (.b2z, .b2d) or groups, compares the\n"
-        "arrays and groups that both have and lists those that one lacks.",
+        "arrays and groups that both have and lists those that one lacks. A and B may also\n"
+        "be files that convert reads.",
     .options = CLI_OPT_DIFF | CLI_OPT_JSON | CLI_OPT_MEMORY | CLI_OPT_THREADS |
                CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 2,

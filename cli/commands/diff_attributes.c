@@ -23,7 +23,7 @@ enum { LONG_VALUE = 1 << 20, PIECE = 1 << 20 };
 
 typedef struct comparison {
     const attribute_sides *sides;
-    const char **dims[2]; /* dimension names of each side; NULL: none */
+    const char *const *dims[2]; /* dimension names of each side; NULL: none */
     bool is_listed;       /* a JSON list is open */
     int64_t n;
 } comparison;
@@ -105,8 +105,11 @@ static cli_exit report(comparison *c, const char *name, const value v[2])
 
 /* ---- Values ----------------------------------------------------------------- */
 
-static cli_exit fetch(attributes *all, const char *name, value *out)
+/* Reads a value; a long one only if it cannot be read in pieces, in other formats. */
+static cli_exit fetch(const comparison *c, int side, const char *name, value *out)
 {
+    attributes *all = c->sides->side[side];
+    bool whole = c->sides->side[0]->node || c->sides->side[1]->node;
     caterva_error err;
     int64_t size = 0;
     *out = (value){.bytes = NULL};
@@ -114,7 +117,7 @@ static cli_exit fetch(attributes *all, const char *name, value *out)
     if (status == CATERVA_ENOTFOUND) return CLI_OK;
     out->is_there = status == CATERVA_OK;
     out->size = (size_t)size;
-    if (status == CATERVA_OK && size <= LONG_VALUE)
+    if (status == CATERVA_OK && (whole || size <= LONG_VALUE))
         status = attributes_get(all, name, &out->bytes, &out->size, &err);
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(all->path, &err);
 }
@@ -155,8 +158,8 @@ static bool same_values(const value *a, const value *b)
 static cli_exit compare_values(comparison *c, const char *name)
 {
     value v[2] = {{.bytes = NULL}, {.bytes = NULL}};
-    cli_exit code = fetch(c->sides->side[0], name, &v[0]);
-    if (code == CLI_OK) code = fetch(c->sides->side[1], name, &v[1]);
+    cli_exit code = fetch(c, 0, name, &v[0]);
+    if (code == CLI_OK) code = fetch(c, 1, name, &v[1]);
     bool both = v[0].is_there && v[1].is_there;
     bool same = both && (v[0].bytes ? same_values(&v[0], &v[1]) : v[0].size == v[1].size);
     if (code == CLI_OK && same && !v[0].bytes) code = same_pieces(c, name, v[0].size, &same);
@@ -179,7 +182,9 @@ static bool holds_dims(const comparison *c, int side, const char *name)
 
 static int axes_of(const comparison *c, int side)
 {
-    return c->dims[side] ? info_of(c->sides->side[side]->array)->ndim : 0;
+    const attributes *all = c->sides->side[side];
+    if (!c->dims[side]) return 0;
+    return all->node ? all->node->ndim : info_of(all->array)->ndim;
 }
 
 static bool same_dims(const comparison *c)
@@ -259,12 +264,16 @@ static cli_exit compare_all(comparison *c)
 cli_exit diff_attributes(const attribute_sides *sides, int64_t *n_different)
 {
     comparison c = {.sides = sides};
-    for (int i = 0; i < 2; i++)
-        if (sides->side[i]->array) c.dims[i] = dims_of(sides->side[i]->array);
+    const char **named[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        const foreign_node *node = sides->side[i]->node;
+        if (sides->side[i]->array) named[i] = dims_of(sides->side[i]->array);
+        c.dims[i] = node ? (const char *const *)node->dims : named[i];
+    }
     compare_dims(&c);
     cli_exit code = compare_all(&c);
     if (c.is_listed) json_end_array(sides->j);
-    for (int i = 0; i < 2; i++) caterva_free(c.dims[i]);
+    for (int i = 0; i < 2; i++) caterva_free(named[i]);
     *n_different = c.n;
     return code;
 }

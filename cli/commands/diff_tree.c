@@ -3,7 +3,6 @@
 #include "commands/diff_tree.h"
 
 #include "commands/diff_attributes.h"
-#include "sources/trees.h"
 
 #include <caterva_tree.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 typedef struct comparison {
     const cli_args *args;
-    tree_part side[2];
+    dataset side[2];
     diff_open_arrays *arrays;
     cli_exit worst;
     bool is_over; /* the tree of one side was deleted */
@@ -20,14 +19,6 @@ typedef struct comparison {
 static void note(comparison *c, cli_exit code)
 {
     if (code > c->worst) c->worst = code;
-}
-
-/* Compares names in the order of tree lists, where a slash sorts before all other characters. */
-static int compare_names(const char *a, const char *b)
-{
-    while (*a && *a == *b) a++, b++;
-    int x = *a == '/' ? 1 : (unsigned char)*a, y = *b == '/' ? 1 : (unsigned char)*b;
-    return (x > y) - (x < y);
 }
 
 static void report(const comparison *c, const char *key, const char *text, const char *url,
@@ -49,44 +40,26 @@ static void report(const comparison *c, const char *key, const char *text, const
 }
 
 /* Reports an entry that the other side lacks. */
-static void report_only(comparison *c, int side, const caterva_tree_entry *entry)
+static void report_only(comparison *c, int side, size_t i)
 {
     char sentence[200];
-    const char *other = c->side[!side].path;
-    char *url = tree_part_url(&c->side[side], entry);
+    char *url = dataset_url(&c->side[side], i);
     snprintf(sentence, sizeof sentence, "does not exist in %.160s",
-             cli_show_place(other).text);
+             cli_show_place(dataset_path(&c->side[!side])).text);
     if (url) report(c, "only", side ? "b" : "a", url, sentence);
     note(c, url ? CLI_NO : CLI_IO);
     free(url);
 }
 
-static void report_kinds(comparison *c, const char *url, const caterva_tree_entry *a,
-                         const caterva_tree_entry *b)
+static void report_kinds(comparison *c, const char *url, const char *a, const char *b)
 {
     char sentence[120];
-    snprintf(sentence, sizeof sentence, "the kind differs: %.40s and %.40s", a->kind_name,
-             b->kind_name);
+    snprintf(sentence, sizeof sentence, "the kind differs: %.40s and %.40s", a, b);
     report(c, "reason", "kind", url, sentence);
     note(c, CLI_NO);
 }
 
 /* ---- Groups ------------------------------------------------------------------ */
-
-static cli_exit list_attributes(const tree_part *part, const char *group, const char *url,
-                                attributes *out)
-{
-    caterva_error err;
-    *out = (attributes){.path = url, .tree = part->tree, .group = group};
-    caterva_status status =
-        caterva_tree_attr_list(part->tree, group, &out->names, &out->n, &err);
-    if (status == CATERVA_ENOTFOUND && group[1]) { /* deleted after listing */
-        out->names = NULL;
-        out->n = 0;
-        return CLI_OK;
-    }
-    return status == CATERVA_OK ? CLI_OK : cli_fail_array(url, &err);
-}
 
 /* Compares the attributes of two groups and prints a JSON object if any differ. */
 static cli_exit put_attributes(attributes side[2])
@@ -115,24 +88,18 @@ static cli_exit compare_attributes(const comparison *c, attributes side[2])
     return n > 0 ? CLI_NO : CLI_OK;
 }
 
-static void compare_groups(comparison *c, const char *const keys[2],
-                           const char *const urls[2])
+/* Compares the groups at[0] and at[1]; DATASET_ROOT is the group that the command line names, which
+ * the lists do not contain. */
+static void compare_groups(comparison *c, const size_t at[2], const char *const urls[2])
 {
     attributes side[2] = {{.path = NULL}, {.path = NULL}};
     if (c->args->no_attributes) return;
-    cli_exit code = list_attributes(&c->side[0], keys[0], urls[0], &side[0]);
-    if (code == CLI_OK) code = list_attributes(&c->side[1], keys[1], urls[1], &side[1]);
+    cli_exit code = dataset_attributes(&c->side[0], at[0], urls[0], &side[0]);
+    if (code == CLI_OK) code = dataset_attributes(&c->side[1], at[1], urls[1], &side[1]);
     if (code == CLI_OK) code = compare_attributes(c, side);
     note(c, code);
     caterva_free(side[0].names);
     caterva_free(side[1].names);
-}
-
-/* Compares the two groups that the command line names. The lists do not contain them. */
-static void compare_roots(comparison *c, const char *a, const char *b)
-{
-    compare_groups(c, (const char *const[]){c->side[0].group, c->side[1].group},
-                   (const char *const[]){a, b});
 }
 
 /* ---- The walk ---------------------------------------------------------------- */
@@ -141,83 +108,77 @@ static void compare_roots(comparison *c, const char *a, const char *b)
 static bool check_gone(comparison *c, const cli_exit code[2])
 {
     for (int i = 0; i < 2 && !c->is_over; i++) {
-        c->is_over = code[i] == CLI_NO && tree_part_is_gone(&c->side[i]);
+        c->is_over = code[i] == CLI_NO && dataset_is_gone(&c->side[i]);
         if (c->is_over)
             note(c, cli_fail(CLI_IO, "%s was deleted during the comparison",
-                             cli_show_place(c->side[i].path).text));
+                             cli_show_place(dataset_path(&c->side[i])).text));
     }
     return c->is_over;
 }
 
 /* Compares two arrays of the same name. An array deleted after it was listed counts as missing. */
-static void compare_arrays(comparison *c, const caterva_tree_entry *const entries[2],
-                           const char *const urls[2])
+static void compare_arrays(comparison *c, const size_t at[2], const char *const urls[2])
 {
     cli_exit code[2] = {CLI_OK, CLI_OK};
-    caterva_array *arrays[2] = {NULL, NULL};
+    input side[2] = {{.path = urls[0], .probe = PROBE_INIT},
+                     {.path = urls[1], .probe = PROBE_INIT}};
     for (int i = 0; i < 2 && code[0] <= CLI_NO; i++)
-        code[i] = tree_part_open_array(c->args, &c->side[i], entries[i], &arrays[i]);
+        code[i] = dataset_open_array(c->args, &c->side[i], at[i], &side[i]);
     if (code[0] == CLI_OK && code[1] == CLI_OK) {
-        note(c, c->arrays(c->args, urls, arrays));
+        note(c, c->arrays(c->args, side));
         return;
     }
     bool is_over = check_gone(c, code);
     for (int i = 0; i < 2; i++) {
         if (code[i] > CLI_NO) note(c, code[i]);
-        if (!is_over && code[i] == CLI_OK && code[!i] == CLI_NO)
-            report_only(c, i, entries[i]);
-        caterva_discard(arrays[i]);
+        if (!is_over && code[i] == CLI_OK && code[!i] == CLI_NO) report_only(c, i, at[i]);
+        input_close(&side[i]);
     }
 }
 
-static void compare_pair(comparison *c, const caterva_tree_entry *const entries[2])
+static void compare_pair(comparison *c, const size_t at[2])
 {
-    const caterva_tree_entry *a = entries[0], *b = entries[1];
-    char *urls[2] = {tree_part_url(&c->side[0], a), tree_part_url(&c->side[1], b)};
+    char *urls[2] = {dataset_url(&c->side[0], at[0]), dataset_url(&c->side[1], at[1])};
+    const char *a = dataset_kind(&c->side[0], at[0]), *b = dataset_kind(&c->side[1], at[1]);
+    const char *const shown[2] = {urls[0], urls[1]};
     if (!urls[0] || !urls[1])
         note(c, CLI_IO);
-    else if (a->kind == CATERVA_TREE_ARRAY && b->kind == CATERVA_TREE_ARRAY)
-        compare_arrays(c, entries, (const char *const[]){urls[0], urls[1]});
-    else if (strcmp(a->kind_name, b->kind_name) != 0)
+    else if (dataset_is_array(&c->side[0], at[0]) && dataset_is_array(&c->side[1], at[1]))
+        compare_arrays(c, at, shown);
+    else if (strcmp(a, b) != 0)
         report_kinds(c, urls[0], a, b);
-    else if (a->kind == CATERVA_TREE_GROUP)
-        compare_groups(c, (const char *const[]){a->key, b->key},
-                       (const char *const[]){urls[0], urls[1]});
+    else if (strcmp(a, "group") == 0)
+        compare_groups(c, at, shown);
     free(urls[0]);
     free(urls[1]);
 }
 
 /* Whether to report the entry if the other side lacks it. False for a group with listed members. */
-static bool counts(const tree_part *part, size_t i)
+static bool counts(const dataset *all, size_t i)
 {
-    const caterva_tree_entry *entry = part->list->entries[i];
-    if (entry->kind != CATERVA_TREE_GROUP) return true;
-    size_t size = strlen(entry->key);
-    if (i + 1 == part->list->n) return true;
-    const char *next = part->list->entries[i + 1]->key;
-    return strncmp(next, entry->key, size) != 0 || next[size] != '/';
+    const char *name = dataset_name(all, i);
+    size_t size = strlen(name);
+    if (strcmp(dataset_kind(all, i), "group") != 0 || i + 1 == all->n) return true;
+    const char *next = dataset_name(all, i + 1);
+    return strncmp(next, name, size) != 0 || next[size] != '/';
 }
 
-static void walk(comparison *c)
+static void walk_both(comparison *c)
 {
     size_t at[2] = {0, 0};
-    const tree_part *a = &c->side[0], *b = &c->side[1];
-    while (at[0] < a->list->n || at[1] < b->list->n) {
-        bool has_a = at[0] < a->list->n, has_b = at[1] < b->list->n;
-        int order = !has_a ? 1 : !has_b ? -1 : 0;
+    const dataset *a = &c->side[0], *b = &c->side[1];
+    while (at[0] < a->n || at[1] < b->n) {
+        int order = at[0] == a->n ? 1 : at[1] == b->n ? -1 : 0;
         if (cli_interrupted()) note(c, CLI_INTERRUPTED);
         bool is_enough = c->is_over || (c->args->quiet && c->worst != CLI_OK);
         if (cli_interrupted() || is_enough) return;
         if (order == 0)
-            order = compare_names(tree_part_name(a, a->list->entries[at[0]]),
-                                  tree_part_name(b, b->list->entries[at[1]]));
+            order = dataset_order(dataset_name(a, at[0]), dataset_name(b, at[1]));
         if (order == 0) {
-            compare_pair(c, (const caterva_tree_entry *const[]){a->list->entries[at[0]],
-                                                                b->list->entries[at[1]]});
+            compare_pair(c, at);
         } else {
             int side = order > 0;
-            if (counts(&c->side[side], at[side]))
-                report_only(c, side, c->side[side].list->entries[at[side]]);
+            if (counts(&c->side[side], at[side])) report_only(c, side, at[side]);
         }
         at[0] += order <= 0;
         at[1] += order >= 0;
@@ -227,12 +188,13 @@ static void walk(comparison *c)
 cli_exit diff_trees(const cli_args *args, const char *a, const char *b,
                     diff_open_arrays *arrays)
 {
+    const size_t roots[2] = {DATASET_ROOT, DATASET_ROOT};
     comparison c = {.args = args, .arrays = arrays};
-    note(&c, tree_part_open(args, a, &c.side[0]));
-    if (c.worst == CLI_OK) note(&c, tree_part_open(args, b, &c.side[1]));
-    if (c.worst == CLI_OK) compare_roots(&c, a, b);
-    if (c.worst == CLI_OK || (c.worst == CLI_NO && !args->quiet)) walk(&c);
-    tree_part_close(&c.side[0]);
-    tree_part_close(&c.side[1]);
+    note(&c, dataset_open(args, a, &c.side[0]));
+    if (c.worst == CLI_OK) note(&c, dataset_open(args, b, &c.side[1]));
+    if (c.worst == CLI_OK) compare_groups(&c, roots, (const char *const[]){a, b});
+    if (c.worst == CLI_OK || (c.worst == CLI_NO && !args->quiet)) walk_both(&c);
+    dataset_close(&c.side[0]);
+    dataset_close(&c.side[1]);
     return c.worst;
 }

@@ -134,7 +134,8 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     CLI_TRY(output_check_input(args->output, args->positional[0]));
     CLI_TRY(open_selection(args, array, &all, &from));
     cli_exit code = source_apply_dtypes(args, &from);
-    if (code == CLI_OK) code = sink_open(args, args->output, format, from, array, &to);
+    const origin like = {.array = array};
+    if (code == CLI_OK) code = sink_open(args, args->output, format, from, &like, &to);
     if (code == CLI_OK) code = transfer(args, from, to);
     bool lost = args->skip_damaged && source_skipped(all) > 0;
     if (args->skip_damaged && (format == FORMAT_ARRAY || format == FORMAT_ZARR))
@@ -144,7 +145,7 @@ static cli_exit get(const cli_args *args, caterva_array *array)
     return code;
 }
 
-static cli_exit get_npy(const cli_args *args, input *in)
+static cli_exit get_other(const cli_args *args, input *in)
 {
     data_format format;
     selection sel;
@@ -153,8 +154,8 @@ static cli_exit get_npy(const cli_args *args, input *in)
     if (args->sel || args->skip_damaged || args->field || args->fill)
         return cli_fail(
             CLI_USAGE,
-            "%s is a NumPy file, but --sel, --field, --skip-damaged and --fill require b2nd",
-            in->path);
+            "%s is %s, but --sel, --field, --skip-damaged and --fill require b2nd", in->path,
+            in->place.info ? in->place.info->title : "a NumPy file");
     CLI_TRY(output_format(args, &format));
     CLI_TRY(output_check_input(args->output, in->path));
     CLI_TRY(selection_parse(text, in->from->shape.ndim, in->from->shape.shape, &sel));
@@ -162,16 +163,17 @@ static cli_exit get_npy(const cli_args *args, input *in)
     in->from = NULL; /* source_select takes ownership, also on failure */
     CLI_TRY(source_select(from, &sel, &in->from));
     CLI_TRY(source_apply_dtypes(args, &in->from));
-    CLI_TRY(sink_open(args, args->output, format, in->from, NULL, &to));
+    const origin like = {.node = in->place.node};
+    CLI_TRY(sink_open(args, args->output, format, in->from, &like, &to));
     return transfer(args, in->from, to);
 }
 
-static cli_exit run_get_npy(const cli_args *args)
+static cli_exit run_get_other(const cli_args *args)
 {
     input in = {0};
     cli_exit code = input_find(args, args->positional[0], &in);
     if (code == CLI_OK) code = input_open(args, NULL, NULL, &in);
-    if (code == CLI_OK) code = get_npy(args, &in);
+    if (code == CLI_OK) code = get_other(args, &in);
     input_close(&in);
     return code;
 }
@@ -179,7 +181,7 @@ static cli_exit run_get_npy(const cli_args *args)
 static cli_exit run_get(const cli_args *args)
 {
     caterva_array *array;
-    if (probe_is_npy(args->positional[0])) return run_get_npy(args);
+    if (input_is_other(args->positional[0])) return run_get_other(args);
     CLI_TRY(cli_open_array(args, args->positional[0], CATERVA_MODE_READ, &array));
     cli_exit code = get(args, array);
     caterva_discard(array);
@@ -201,7 +203,8 @@ const cli_command cli_command_get = {
         "coordinates are arrays with these names next to FILE, or in an enclosing group of\n"
         "its tree: 'lat=40:50' selects from 40 to 50, 'time=2020-01:2020-02' two whole\n"
         "months, 'lat=45' the item with this value. Without such an array, values are\n"
-        "indices. --field selects one field of structured items. FILE may be a NumPy file.\n"
+        "indices. --field selects one field of structured items. FILE may be one that\n"
+        "convert reads.\n"
         "With --skip-damaged, the exit status is 1 if a chunk was skipped. A chunk that\n"
         "cannot be read at all, because the disk or the server fails, is an error.",
     .options = CLI_OPT_OUTPUT | CLI_OPT_TO | CLI_OPT_CSV | CLI_OPT_PRECISION | CLI_OPT_SKIP |

@@ -1,6 +1,7 @@
 /* Room: cli/commands. `caterva info`: reads the header, and one header per chunk to count stored
  * chunks and dead bytes. Decodes no item. Damage found after the header is reported last, after
  * everything that can be read. */
+#include "commands/foreign_report.h"
 #include "commands/info_json.h"
 #include "commands/info_line.h"
 #include "commands/info_report.h"
@@ -9,6 +10,7 @@
 #include "formats/numbers.h"
 #include "sources/described.h"
 #include "sources/dims.h"
+#include "sources/foreign_source.h"
 #include "sources/trees.h"
 #include "terminal/progress.h"
 
@@ -352,6 +354,7 @@ static cli_exit info(const cli_args *args, const char *path)
 
 static cli_exit info_any(const cli_args *args, const char *path)
 {
+    if (foreign_place_is(path)) return foreign_info_print(args, path);
     return tree_part_is(args, path) ? info_tree(args, path, info) : info(args, path);
 }
 
@@ -371,7 +374,8 @@ const cli_command cli_command_info = {
         "ratio, stored and special chunks, dead bytes, metalayers and attributes. If a FILE\n"
         "cannot be read, the others are described all the same, and the exit status is the\n"
         "worst. For a tree (.b2z, .b2d) or a group: its totals, dimensions and attributes;\n"
-        "with --short, a line for each of its arrays.",
+        "with --short, a line for each of its arrays. Files of other formats are described\n"
+        "in the same way.",
     .options = CLI_OPT_JSON | CLI_OPT_SHORT | CLI_OPT_LIST_CHUNKS | CLI_OPT_REMOTE,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

@@ -1,7 +1,9 @@
 /* Room: cli/commands. `caterva ls`: lists a tree. -l and --json open each array for its shape. */
+#include "commands/foreign_report.h"
 #include "formats/item.h"
 #include "formats/json.h"
 #include "formats/numbers.h"
+#include "sources/foreign_source.h"
 #include "sources/leaf_infos.h"
 
 #include <caterva_tree.h>
@@ -109,6 +111,7 @@ static cli_exit print_lines(const cli_args *args, const char *text, leaf_infos *
 static cli_exit ls(const cli_args *args, const char *text)
 {
     tree_part part;
+    if (foreign_place_is(text)) return foreign_ls(args, text);
     cli_exit code = tree_part_open(args, text, &part);
     leaf_infos infos = {.part = &part, .below = args->recursive};
     if (code == CLI_OK)
@@ -127,7 +130,8 @@ const cli_command cli_command_ls = {
     .details =
         "Lists the members of each TREE: an archive .b2z, a directory .b2d or a file .b2e\n"
         "with several arrays, or a group in one, TREE::/group. Names of groups end with a\n"
-        "slash. Every command that reads accepts TREE::/name for an array in a tree.",
+        "slash. Every command that reads accepts TREE::/name for an array in a tree. Files\n"
+        "of other formats, such as HDF5, are listed in the same way.",
     .options = CLI_OPT_JSON | CLI_OPT_LIST | CLI_OPT_REMOTE | CLI_OPT_NO_PROGRESS,
     .min_args = 1,
     .max_args = CLI_ANY_NUMBER,

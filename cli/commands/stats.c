@@ -321,7 +321,7 @@ static cli_exit copy_npy(const cli_args *args, input *in, caterva_array **out)
     return code == CLI_OK ? fill_array(in->from, *out) : code;
 }
 
-static cli_exit stats_of_npy(const cli_args *args)
+static cli_exit stats_of_other(const cli_args *args)
 {
     cli_args rest = *args;
     input in = {0};
@@ -338,7 +338,7 @@ static cli_exit stats_of_npy(const cli_args *args)
 static cli_exit run_stats(const cli_args *args)
 {
     statistics s = {.args = args, .path = args->positional[0], .found = CATERVA_STATS_INIT};
-    if (probe_is_npy(s.path)) return stats_of_npy(args);
+    if (input_is_other(s.path)) return stats_of_other(args);
     CLI_TRY(cli_open_array(args, s.path, CATERVA_MODE_READ, &s.array));
     cli_exit code = stats(&s);
     selection_free(&s.sel);
@@ -355,7 +355,7 @@ const cli_command cli_command_stats = {
         "otherwise\n"
         "ignored; times have only min and max. --bins adds a histogram with equal bins\n"
         "between the smallest and largest finite number, or between the bounds of --range.\n"
-        "FILE may be a NumPy file.",
+        "FILE may be one that convert reads: a NumPy file and others.",
     .options =
         CLI_OPT_BINS | CLI_OPT_JSON | CLI_OPT_THREADS | CLI_OPT_NO_PROGRESS | CLI_OPT_REMOTE,
     .min_args = 1,

@@ -46,7 +46,7 @@ typedef struct viewing {
     caterva_dtype *dtype;
     selection sel;
     array_shape shape;                  /* of the selection */
-    const char **dims;                  /* names of the array's axes; or NULL */
+    const char *const *dims;            /* names of the array's axes; or NULL */
     const char *axes[CATERVA_MAX_DIMS]; /* names of the selection's axes; or NULL */
     int channels;
     int64_t step[2]; /* step of the sample along rows, and along columns */
@@ -112,7 +112,8 @@ static void thin(viewing *v)
     v->step[0] = v->step[1] = 1;
     const int64_t *shape = v->shape.shape;
     if (v->args->png || shape[0] <= EXACT_ITEMS / shape[1]) return;
-    picture_terminal_size(shape[0], shape[1], &pixels[0], &pixels[1]);
+    int rows = v->args->transpose, columns = !rows; /* axes of the selection */
+    picture_terminal_size(shape[rows], shape[columns], &pixels[rows], &pixels[columns]);
     for (int d = 0; d < 2; d++) {
         v->step[d] = shape[d] / (2 * pixels[d]);
         if (v->step[d] <= 1 || v->sel.result[d] < 0)
@@ -135,12 +136,13 @@ static const char *axis_name(const viewing *v, int r, char text[AXIS_NAME_SIZE])
 static void say_thinned(const viewing *v)
 {
     if (v->step[0] == 1 && v->step[1] == 1) return;
+    int r = v->args->transpose, c = !r;
     char rows[AXIS_NAME_SIZE], columns[AXIS_NAME_SIZE];
     fprintf(stderr,
             "caterva: sampled: one of %lld rows%s and one of %lld columns%s of %lld x %lld\n",
-            (long long)v->step[0], axis_name(v, 0, rows), (long long)v->step[1],
-            axis_name(v, 1, columns), (long long)v->shape.shape[0],
-            (long long)v->shape.shape[1]);
+            (long long)v->step[r], axis_name(v, r, rows), (long long)v->step[c],
+            axis_name(v, c, columns), (long long)v->shape.shape[r],
+            (long long)v->shape.shape[c]);
 }
 
 static cli_exit view_source(viewing *v, source *from)
@@ -151,8 +153,8 @@ static cli_exit view_source(viewing *v, source *from)
                  .height = from->shape.shape[0],
                  .width = from->shape.shape[1],
                  .channels = v->channels,
-                 .full_height = v->shape.shape[0],
-                 .full_width = v->shape.shape[1]};
+                 .full_height = v->shape.shape[v->args->transpose],
+                 .full_width = v->shape.shape[!v->args->transpose]};
     CLI_TRY(show(v->args, &p));
     say_thinned(v);
     return CLI_OK;
@@ -173,7 +175,9 @@ static cli_exit parse_viewing(viewing *v, const source *of)
 /* Takes ownership of in->from. */
 static cli_exit view(const cli_args *args, input *in)
 {
-    viewing v = {.args = args, .dims = in->array ? dims_of(in->array) : NULL};
+    const char **names = in->array ? dims_of(in->array) : NULL;
+    viewing v = {.args = args, .dims = names};
+    if (in->place.node) v.dims = (const char *const *)in->place.node->dims;
     cli_exit code = parse_viewing(&v, in->from);
     if (code == CLI_OK) {
         source *from = in->from;
@@ -182,17 +186,22 @@ static cli_exit view(const cli_args *args, input *in)
         code = source_select(from, &v.sel, &in->from);
         v.sel = (selection){.ndim = 0};
     }
+    if (code == CLI_OK && args->transpose) {
+        source *from = in->from;
+        in->from = NULL;
+        code = source_transpose(from, &in->from);
+    }
     if (code == CLI_OK) code = view_source(&v, in->from);
     selection_free(&v.sel);
     caterva_dtype_free(v.dtype);
-    caterva_free(v.dims);
+    caterva_free(names);
     return code;
 }
 
 static cli_exit open_seen(const cli_args *args, const char *path, input *in)
 {
     *in = (input){.path = path, .probe = PROBE_INIT};
-    if (probe_is_npy(path)) {
+    if (input_is_other(path)) {
         CLI_TRY(input_find(args, path, in));
         return input_open(args, NULL, NULL, in);
     }
@@ -221,7 +230,7 @@ const cli_command cli_command_view = {
         "outputs, or NO_COLOR, show plain characters; --png writes a file with a pixel for\n"
         "each item. For more than 16 million items, a terminal shows a sample. Complex\n"
         "numbers show their absolute value; values that are not finite are black, or empty.\n"
-        "FILE may be a NumPy file.",
+        "FILE may be one that convert reads: a NumPy file and others.",
     .options = CLI_OPT_PICTURE | CLI_OPT_RGB | CLI_OPT_FORCE | CLI_OPT_THREADS |
                CLI_OPT_MEMORY | CLI_OPT_REMOTE,
     .min_args = 1,

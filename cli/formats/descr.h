@@ -16,9 +16,9 @@ cli_exit descr_for_npy(const char *dtype, char **out);
 /* Converts a dtype from the user or an .npy header to the text that array files use: scalars in
  * full ("u1" becomes "|u1"), a dictionary if there is padding, otherwise unchanged. `code` and
  * `where` are those of descr_parse. Release *out with free. */
-cli_exit descr_for_array(cli_exit code, const char *where, const char *descr, char **out);
+CLI_API cli_exit descr_for_array(cli_exit code, const char *where, const char *descr, char **out);
 
 /* Makes the text of array files for a type that is not a sub-array. Release *out with free. */
-cli_exit descr_of(const caterva_dtype *type, char **out);
+CLI_API cli_exit descr_of(const caterva_dtype *type, char **out);
 
 #endif

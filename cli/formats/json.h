@@ -41,7 +41,7 @@ void json_begin_value(json *j);
 void json_quote(FILE *stream, const char *text, size_t size);
 
 /* Returns the size of the UTF-8 sequence at `bytes`, or 0 if it is invalid. `size` is not 0. */
-size_t json_utf8_length(const char *bytes, size_t size);
+CLI_API size_t json_utf8_length(const char *bytes, size_t size);
 
 /* Returns the shortest decimal form of a finite double that reads back the same. */
 #define JSON_REAL_SIZE 32

@@ -69,18 +69,17 @@ static char *copy_span(const char *begin, const char *end)
 }
 
 /* Sets out->dtype to the value of 'descr': a string without its quotes, or a list unchanged. */
-static cli_exit take_dtype(const scanner *s, const char *begin, const char *end,
-                           npy_header *out)
+static cli_exit take_dtype(const char *begin, const char *end, npy_header *out)
 {
     while (end > begin && end[-1] == ' ') end--;
     bool quoted = end - begin >= 2 && (*begin == '\'' || *begin == '"');
     free(out->dtype);
     out->dtype = quoted ? copy_span(begin + 1, end - 1) : copy_span(begin, end);
     if (!out->dtype) return CLI_IO;
-    if (quoted && strchr(out->dtype, 'O'))
-        return cli_fail(CLI_UNSUPPORTED,
-                        "%s holds Python objects ('%s'), which have no fixed size", s->path,
-                        out->dtype);
+    if (quoted)
+        out->has_objects = strchr(out->dtype, 'O');
+    else /* a field: ('name', '|O') */
+        out->has_objects = strstr(out->dtype, ", '|O'") || strstr(out->dtype, ", 'O'");
     return CLI_OK;
 }
 
@@ -112,7 +111,7 @@ static cli_exit take_entry(scanner *s, npy_header *out, int *found)
     const char *value = s->at;
     CLI_TRY(skip_literal(s));
     ++*found;
-    if (strncmp(key + 1, "descr", 5) == 0) return take_dtype(s, value, s->at, out);
+    if (strncmp(key + 1, "descr", 5) == 0) return take_dtype(value, s->at, out);
     if (strncmp(key + 1, "shape", 5) == 0) return take_shape(s, value, s->at, out);
     if (strncmp(key + 1, "fortran_order", 13) != 0) return malformed(s, "has an unknown key");
     out->fortran_order = strncmp(value, "True", 4) == 0;

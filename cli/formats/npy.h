@@ -6,6 +6,7 @@
 
 typedef struct npy_header {
     char *dtype; /* as str(dtype.descr) or dtype.str; owned */
+    bool has_objects; /* the items are Python objects, which have no fixed size */
     bool fortran_order;
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];

@@ -21,7 +21,7 @@
 cli_exit value_print(json *j, const char *key, const void *packed, size_t size);
 
 /* Returns the packed value as JSON text, to be freed; NULL after a failure. */
-char *value_text(const void *packed, size_t size);
+CLI_API char *value_text(const void *packed, size_t size);
 
 /* JSON input, and texts for the message if the input is invalid. */
 typedef struct value_input {
@@ -33,6 +33,6 @@ typedef struct value_input {
 
 /* Packs one JSON value. If it is invalid, reports CLI_USAGE with "<what> is not JSON: ...<hint>".
  * Release *out with caterva_free(). */
-cli_exit value_parse(const value_input *in, void **out, size_t *size);
+CLI_API cli_exit value_parse(const value_input *in, void **out, size_t *size);
 
 #endif

@@ -70,7 +70,7 @@ static bool is_directory(const char *path)
 }
 
 /* Returns the path of the frame in the directory of a Zarr array: "c", "c/0", "c/0/0", ...; to be
- * freed. NULL: there is none, or a reported lack of memory. */
+ * freed. NULL if it does not exist, or after a reported lack of memory. */
 static char *find_frame(const char *path)
 {
     char *frame = joined(path, "", "/c");

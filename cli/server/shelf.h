@@ -32,7 +32,7 @@ cli_exit shelf_fill(char *const *paths, int n, shelf *out);
 void shelf_free(shelf *all);
 
 /* Finds the item whose name is followed by a slash or the end in `path`, and sets *rest to what
- * follows. NULL: there is none. */
+ * follows. NULL if it does not exist. */
 const shelf_item *shelf_find(const shelf *all, const char *path, const char **rest);
 const shelf_item *shelf_find_raw(const shelf *all, const char *path);
 

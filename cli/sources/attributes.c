@@ -1,4 +1,4 @@
-/* Room: cli/sources. One interface for the attributes of arrays and groups. */
+/* Room: cli/sources. One interface for the attributes of arrays and groups, whatever their file. */
 #include "sources/attributes.h"
 
 #include "sources/described.h"
@@ -8,6 +8,7 @@
 
 #include <caterva_remote.h>
 #include <caterva_tree.h>
+#include <caterva_value.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,12 +62,37 @@ cli_exit attributes_close(attributes *all, cli_exit code)
 const char *attributes_name(const attributes *all, size_t i)
 {
     if (all->array) return attribute_of(all->array, (int)i);
+    if (all->node) return i < all->node->n_attributes ? all->node->attributes[i].name : NULL;
     return i < all->n ? all->names[i] : NULL;
+}
+
+/* Copies a packed value to memory of the library: unpacks and packs it. */
+static caterva_status copy_value(const foreign_attribute *a, void **value, size_t *size,
+                                 caterva_error *err)
+{
+    size_t n = 0, room = 0;
+    caterva_value *values = NULL;
+    caterva_status status = CATERVA_OK;
+    for (size_t at = 0; at < a->size && status == CATERVA_OK; n++) {
+        if (n == room) {
+            caterva_value *grown = realloc(values, (room = 2 * room + 1) * sizeof *grown);
+            if (!grown) status = CATERVA_ENOMEM;
+            if (!grown) break;
+            values = grown;
+        }
+        values[n] = (caterva_value)CATERVA_VALUE_INIT;
+        status = caterva_value_next(a->value, a->size, &at, &values[n], err);
+    }
+    if (status == CATERVA_OK) status = caterva_value_pack(values, n, value, size, err);
+    free(values);
+    return status;
 }
 
 caterva_status attributes_get(attributes *all, const char *name, void **value, size_t *size,
                               caterva_error *err)
 {
+    const foreign_attribute *a = all->node ? foreign_attribute_of(all->node, name) : NULL;
+    if (a) return copy_value(a, value, size, err);
     if (all->array) return caterva_attr_get(all->array, name, value, size, err);
     return caterva_tree_attr_get(all->tree, all->group, name, value, size, err);
 }
@@ -77,6 +103,11 @@ caterva_status attributes_measure(attributes *all, const char *name, int64_t *si
     void *value;
     size_t bytes;
     if (all->array) return caterva_attr_read(all->array, name, 0, NULL, 0, size, err);
+    if (all->node) {
+        const foreign_attribute *a = foreign_attribute_of(all->node, name);
+        *size = a ? (int64_t)a->size : 0;
+        return a ? CATERVA_OK : CATERVA_ENOTFOUND;
+    }
     caterva_status status =
         caterva_tree_attr_get(all->tree, all->group, name, &value, &bytes, err);
     if (status != CATERVA_OK) return status;

@@ -1,13 +1,15 @@
-/* The same functions for the attributes of an array and of a group. */
+/* The same functions for the attributes of an array, of a group, and of both in other formats. */
 #ifndef CLI_ATTRIBUTES_H
 #define CLI_ATTRIBUTES_H
 
 #include "cli.h"
+#include "foreign/foreign.h"
 #include <caterva_tree.h>
 
 typedef struct attributes {
-    const char *path;     /* as given to the command */
-    caterva_array *array; /* NULL: a group */
+    const char *path;         /* as given to the command */
+    caterva_array *array;     /* NULL: a group, or a node */
+    const foreign_node *node; /* of a file of another format, which can only be read */
     caterva_tree *tree;
     char *tree_path;
     const char *group;

@@ -302,6 +302,53 @@ cli_exit creation_choose_partition(creation *c)
     return CLI_OK;
 }
 
+/* Takes the partition of chunks that can move as they are stored. */
+static cli_exit move_partition(creation *c, const foreign_node *node)
+{
+    for (int d = 0; d < node->ndim; d++) {
+        c->chunk_shape[d] = (int32_t)node->chunk_shape[d];
+        c->block_shape[d] = node->block_shape[d];
+    }
+    c->options.chunk_shape = c->chunk_shape;
+    c->options.block_shape = c->block_shape;
+    return CLI_OK;
+}
+
+/* Sets chunks of whole stored chunks, if the library's own choice allows it: each axis that is
+ * longer than a stored chunk gets the nearest multiple of it. A stored chunk is then decoded once. */
+static cli_exit fit_chunks(creation *c, const foreign_node *node)
+{
+    caterva_error err;
+    int32_t blocks[CATERVA_MAX_DIMS], chunks[CATERVA_MAX_DIMS];
+    int ndim = c->shape.ndim;
+    if (caterva_partition_choose(ndim, c->shape.shape, c->shape.item_size, NULL, NULL, chunks,
+                                 blocks, &err) != CATERVA_OK)
+        return CLI_OK; /* the library reports it when it makes the array */
+    if (ndim > 0 && node->block_shape[0] > 0) return move_partition(c, node);
+    for (int d = 0; d < ndim; d++) {
+        int64_t stored = node->chunk_shape[d];
+        if (stored < 1 || stored >= c->shape.shape[d]) return CLI_OK;
+        if (chunks[d] >= stored) chunks[d] -= (int32_t)(chunks[d] % stored);
+    }
+    memcpy(c->chunk_shape, chunks, sizeof chunks);
+    c->options.chunk_shape = c->chunk_shape;
+    return CLI_OK;
+}
+
+cli_exit creation_take_node(creation *c, const foreign_node *node, const source *from)
+{
+    bool whole = node->ndim == from->shape.ndim;
+    for (int d = 0; d < from->shape.ndim; d++)
+        whole = whole && from->shape.shape[d] == node->shape[d] && from->axes[d] == d + 1;
+    if (whole && !c->args->chunks && !c->args->blocks) CLI_TRY(fit_chunks(c, node));
+    if (!node->fill || c->args->fill || strcmp(node->dtype, c->dtype_text) != 0) return CLI_OK;
+    c->options.fill = CATERVA_FILL_VALUE;
+    c->options.fill_value = c->fill_value = cli_alloc((size_t)node->item_size);
+    if (!c->fill_value) return CLI_IO;
+    memcpy(c->fill_value, node->fill, (size_t)node->item_size);
+    return CLI_OK;
+}
+
 void creation_drop_codec(creation *c)
 {
     caterva_create_options *o = &c->options;
@@ -323,8 +370,12 @@ void creation_free(creation *c)
 cli_exit creation_check_name(const char *path)
 {
     static const char *const kinds[] = {
-        [FORMAT_NPY] = "a NumPy file", [FORMAT_RAW] = "raw items",     [FORMAT_TEXT] = "text",
-        [FORMAT_CSV] = "text",         [FORMAT_ZARR] = "a Zarr array",
+        [FORMAT_NPY] = "a NumPy file",
+        [FORMAT_RAW] = "raw items",
+        [FORMAT_TEXT] = "text",
+        [FORMAT_CSV] = "text",
+        [FORMAT_ZARR] = "a Zarr array",
+        [FORMAT_FOREIGN] = "another format",
     };
     data_format format;
     if (strcmp(path, "-") == 0)

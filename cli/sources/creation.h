@@ -2,6 +2,7 @@
 #ifndef CLI_CREATION_H
 #define CLI_CREATION_H
 
+#include "foreign/foreign.h"
 #include "sources/transfer.h"
 
 typedef struct creation {
@@ -24,6 +25,10 @@ typedef struct creation {
 cli_exit creation_init(creation *c, const cli_args *args, const array_shape *shape,
                        const char *dtype, caterva_array *like);
 void creation_free(creation *c);
+
+/* Takes the fill of an array in a file of another format, whose items `from` delivers, and chooses a
+ * partition that fits its stored chunks, unless options choose them. */
+cli_exit creation_take_node(creation *c, const foreign_node *node, const source *from);
 
 /* Leaves codec, level and filters to the library. */
 void creation_drop_codec(creation *c);

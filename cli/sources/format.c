@@ -1,5 +1,6 @@
 /* Room: cli/sources. Determines formats by the names of files, and prints shapes. Only the two
  * tables define extensions. Contents are not examined: a file name always means the same format. */
+#include "foreign/foreign.h"
 #include "sources/source.h"
 #include "sources/trees.h"
 #include "words.h"
@@ -40,6 +41,7 @@ cli_exit format_find(const char *path, const char *named, const char *option,
     *out = FORMAT_NONE;
     for (size_t i = 0; named && i < COUNT(names); i++)
         if (strcasecmp(named, names[i].name) == 0) *out = names[i].format;
+    if (named && *out == FORMAT_NONE && foreign_by_name(named)) *out = FORMAT_FOREIGN;
     if (named && *out == FORMAT_NONE)
         return cli_fail(CLI_USAGE, "%s: unknown format '%s'%s", option, named,
                         words_suggest(named, words_of_option("to")).text);
@@ -52,6 +54,7 @@ cli_exit format_find(const char *path, const char *named, const char *option,
     const char *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < COUNT(extensions); i++)
         if (strcasecmp(dot, extensions[i].name) == 0) *out = extensions[i].format;
+    if (*out == FORMAT_NONE && foreign_by_path(path)) *out = FORMAT_FOREIGN;
     if (*out == FORMAT_NONE && is_directory(path)) *out = FORMAT_ARRAY;
     return CLI_OK;
 }

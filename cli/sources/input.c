@@ -13,8 +13,9 @@ static const char *shown_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-static const char *format_word(data_format format)
+static const char *format_word(const char *path, data_format format)
 {
+    if (format == FORMAT_FOREIGN) return foreign_place_title(path);
     return format == FORMAT_ARRAY ? "a b2nd array" : "a NumPy file";
 }
 
@@ -71,9 +72,14 @@ static cli_exit find_format(const cli_args *args, input *in)
     found = in->probe.format;
     if (raw || found == FORMAT_NONE) return find_unmarked(args, in, named, &in->format);
     in->format = found;
-    if (!args->from || named == found) return CLI_OK;
+    if (!args->from || named == found || named == FORMAT_ZARR) return CLI_OK;
     return cli_fail(CLI_USAGE, "%s is %s, but --from is %s", shown_name(in->path),
-                    format_word(found), args->from);
+                    format_word(in->path, found), args->from);
+}
+
+bool input_is_other(const char *path)
+{
+    return probe_is_npy(path) || foreign_place_is(path);
 }
 
 cli_exit input_find(const cli_args *args, const char *path, input *out)
@@ -99,6 +105,13 @@ cli_exit input_open(const cli_args *args, const array_shape *raw, const char *dt
         CLI_TRY(cli_open_array(args, in->path, CATERVA_MODE_READ, &in->array));
         return source_of_array(in->array, in->path, &in->from);
     }
+    if (in->format == FORMAT_FOREIGN) {
+        probe_close(&in->probe);
+        CLI_TRY(foreign_place_open(in->path, &in->place));
+        in->place.file->threads = (int)args->threads;
+        CLI_TRY(foreign_place_take_array(in->path, &in->place));
+        return source_of_foreign(in->place.file, in->place.node, &in->from);
+    }
     raw_items items = {.ndim = raw->ndim, .dtype = dtype, .offset = args->offset};
     memcpy(items.shape, raw->shape, sizeof items.shape);
     return source_of_raw(in->path, &in->probe, &items, &in->from);
@@ -108,6 +121,7 @@ void input_close(input *in)
 {
     source_close(in->from);
     caterva_discard(in->array);
+    foreign_place_close(&in->place);
     probe_close(&in->probe);
     in->from = NULL;
     in->array = NULL;

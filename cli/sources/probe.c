@@ -2,6 +2,7 @@
  * kept for the source. Formats that are recognized but cannot be read have a name for messages. */
 #include "sources/probe.h"
 
+#include "sources/foreign_source.h"
 #include "sources/trees.h"
 #include "terminal/stream.h"
 
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HEAD_SIZE 352 /* the last magic bytes are those of NIfTI, at 344 */
+#define HEAD_SIZE 520 /* the last magic bytes are those of HDF5 behind a header of MATLAB, at 512 */
 
 typedef struct mark {
     size_t position, size;
@@ -28,10 +29,6 @@ static const mark marks[] = {
     {0, 6, "\x93NUMPY", FORMAT_NPY, NULL},
     {0, 4, "PK\3\4", FORMAT_NONE, "a zip archive, as .npz files are"},
     {0, 4, "PK\5\6", FORMAT_NONE, "an empty zip archive"},
-    {0, 8, "\x89HDF\r\n\x1a\n", FORMAT_NONE, "an HDF5 file"},
-    {0, 4, "CDF\1", FORMAT_NONE, "a NetCDF file"},
-    {0, 4, "CDF\2", FORMAT_NONE, "a NetCDF file"},
-    {0, 4, "CDF\5", FORMAT_NONE, "a NetCDF file"},
     {0, 9, "SIMPLE  =", FORMAT_NONE, "a FITS file"},
     {344, 4, "n+1\0", FORMAT_NONE, "a NIfTI image"},
     {4, 4, "n+2\0", FORMAT_NONE, "a NIfTI image"},
@@ -41,10 +38,6 @@ static const mark marks[] = {
     {0, 8, "\x89PNG\r\n\x1a\n", FORMAT_NONE, "a PNG picture"},
     {0, 3, "\xff\xd8\xff", FORMAT_NONE, "a JPEG picture"},
     {0, 4, "GIF8", FORMAT_NONE, "a GIF picture"},
-    {0, 4, "II*\0", FORMAT_NONE, "a TIFF picture"},
-    {0, 4, "MM\0*", FORMAT_NONE, "a TIFF picture"},
-    {0, 4, "II+\0", FORMAT_NONE, "a TIFF picture"},
-    {0, 4, "MM\0+", FORMAT_NONE, "a TIFF picture"},
     {0, 3, "\x1f\x8b\x08", FORMAT_NONE, "a gzip file"},
     {0, 3, "BZh", FORMAT_NONE, "a bzip2 file"},
     {0, 6,
@@ -67,6 +60,7 @@ static void look(const uint8_t *head, size_t size, probe *out)
         out->other = m->other;
         return;
     }
+    if (foreign_recognize(head, size)) out->format = FORMAT_FOREIGN;
 }
 
 static bool holds(const char *folder, const char *name)
@@ -85,12 +79,22 @@ static bool opens(const char *path)
     return true;
 }
 
+static bool opens_as_tree(const char *path)
+{
+    caterva_tree *tree;
+    if (caterva_tree_open(path, NULL, &tree, NULL) != CATERVA_OK) return false;
+    caterva_tree_close(tree, NULL);
+    return true;
+}
+
+/* A Zarr array or group of this library is not of another format. */
 static void look_at_directory(const char *path, probe *out)
 {
     if (holds(path, "chunks.b2frame") || (holds(path, "zarr.json") && opens(path)))
         out->format = FORMAT_ARRAY;
-    else if (holds(path, ".zarray") || holds(path, "zarr.json") || holds(path, ".zgroup"))
-        out->other = "a Zarr store";
+    else if (holds(path, ".zarray") || holds(path, ".zgroup") ||
+             (holds(path, "zarr.json") && !opens_as_tree(path)))
+        out->format = FORMAT_FOREIGN;
 }
 
 /* Examines a file or pipe. The read position of a file does not change. */
@@ -118,6 +122,10 @@ cli_exit probe_open(const char *path, probe *out)
         look_at_directory(path, out);
         return CLI_OK;
     }
+    if (!standard && foreign_place_is(path)) {
+        out->format = FORMAT_FOREIGN;
+        return CLI_OK;
+    }
     if (!standard && (cli_is_url(path) || tree_part_is_within(path))) {
         out->format = FORMAT_ARRAY;
         return CLI_OK;
@@ -129,16 +137,40 @@ cli_exit probe_open(const char *path, probe *out)
     return code;
 }
 
-bool probe_is_npy(const char *path)
+/* Reads the first bytes of a regular file; returns their number, or -1. */
+static ssize_t read_head(const char *path, uint8_t head[HEAD_SIZE])
 {
     struct stat st;
+    if (cli_is_url(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t n = pread(fd, head, HEAD_SIZE, 0);
+    close(fd);
+    return n;
+}
+
+const foreign_info *probe_foreign(const char *path)
+{
     uint8_t head[HEAD_SIZE];
     probe found = PROBE_INIT;
-    if (cli_is_url(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t n = pread(fd, head, sizeof head, 0);
-    close(fd);
+    struct stat st;
+    if (!cli_is_url(path) && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        look_at_directory(path, &found);
+        return found.format == FORMAT_FOREIGN ? foreign_by_name("zarr") : NULL;
+    }
+    ssize_t n = read_head(path, head);
+    if (n <= 0) return NULL;
+    const foreign_info *info = foreign_recognize(head, (size_t)n);
+    if (info) return info;
+    look(head, (size_t)n, &found);
+    return found.format == FORMAT_NONE ? foreign_by_path(path) : NULL;
+}
+
+bool probe_is_npy(const char *path)
+{
+    uint8_t head[HEAD_SIZE];
+    probe found = PROBE_INIT;
+    ssize_t n = read_head(path, head);
     if (n > 0) look(head, (size_t)n, &found);
     return found.format == FORMAT_NPY;
 }
@@ -199,11 +231,10 @@ cli_exit probe_explain(const cli_args *args, const char *path)
     if (!plain || access(path, R_OK) != 0) return CLI_OK;
     CLI_TRY(probe_open(path, &p));
     probe_close(&p);
-    if (p.format == FORMAT_NPY)
+    if (p.format == FORMAT_NPY || p.format == FORMAT_FOREIGN)
         return cli_fail(CLI_UNSUPPORTED,
-                        "%s is a NumPy file, not a b2nd array; 'caterva convert' converts "
-                        "it",
-                        path);
+                        "%s is %s, not a b2nd array; 'caterva convert' converts it", path,
+                        p.format == FORMAT_NPY ? "a NumPy file" : probe_foreign(path)->title);
     if (tree_part_is(args, path)) return refuse_tree(args, path);
     return p.other ? probe_refuse(path, p.other) : CLI_OK;
 }

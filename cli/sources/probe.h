@@ -2,13 +2,14 @@
 #ifndef CLI_PROBE_H
 #define CLI_PROBE_H
 
+#include "foreign/foreign.h"
 #include "sources/source.h"
 
 #define PROBE_PIPE_SIZE 16 /* bytes read from a pipe */
 
 typedef struct probe {
-    data_format format; /* FORMAT_ARRAY or FORMAT_NPY; FORMAT_NONE: unknown */
-    const char *other;  /* another recognized format ("an HDF5 file"), or NULL. Static */
+    data_format format; /* FORMAT_ARRAY, FORMAT_NPY or FORMAT_FOREIGN; FORMAT_NONE: unknown */
+    const char *other;  /* a format that cannot be read ("a FITS file"), or NULL. Static */
     bool empty;
     int fd;                        /* open at its first byte; -1: a directory, or not open */
     uint8_t head[PROBE_PIPE_SIZE]; /* bytes read from a pipe; the input begins here */
@@ -23,6 +24,9 @@ typedef struct probe {
  * took ownership of the descriptor. */
 cli_exit probe_open(const char *path, probe *out);
 void probe_close(probe *p);
+
+/* Returns the format of a local file that foreign_open opens, or NULL. */
+const foreign_info *probe_foreign(const char *path);
 
 /* Whether `path` is a file that begins like an npy file. */
 bool probe_is_npy(const char *path);

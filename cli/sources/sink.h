@@ -3,6 +3,7 @@
 #ifndef CLI_SINK_H
 #define CLI_SINK_H
 
+#include "foreign/foreign.h"
 #include "formats/item.h"
 #include "sources/creation.h"
 #include "sources/source.h"
@@ -14,10 +15,22 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
 /* Like sink_of_array, for a part. `finish` writes the token to `token`, like jobs_finish_part. */
 cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
 
-/* Writes the items of `from` to a new array, with the attributes of `like` (see creation_init). If
- * `zarr`, `finish` copies the array to a Zarr array, which appears whole. */
+/* What a new array takes its attributes, the names of its dimensions and its fill from: an array,
+ * or an array in a file of another format. Both may be NULL. */
+typedef struct origin {
+    caterva_array *array;
+    const foreign_node *node;
+} origin;
+
+/* Makes a new array for the items of `from`, with what it takes from `like` (may be NULL). If `zarr`,
+ * the array has no name, and a partition that Zarr allows. */
+cli_exit sink_make_array(const cli_args *args, const char *path, bool zarr, const source *from,
+                         const origin *like, caterva_array **out);
+
+/* Writes the items of `from` to a new array. If `zarr`, `finish` copies the array to a Zarr array,
+ * which appears whole. */
 cli_exit sink_of_new_array(const cli_args *args, const char *path, bool zarr,
-                           const source *from, caterva_array *like, sink **out);
+                           const source *from, const origin *like, sink **out);
 
 /* Writes a raw or npy file, or to standard output (`path` NULL or "-"). */
 cli_exit sink_of_file(const cli_args *args, const char *path, data_format format,
@@ -29,6 +42,6 @@ cli_exit sink_of_text(const cli_args *args, const char *path, bool csv, const so
 
 /* Opens one of the last three sinks, by format. */
 cli_exit sink_open(const cli_args *args, const char *path, data_format format,
-                   const source *from, caterva_array *like, sink **out);
+                   const source *from, const origin *like, sink **out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "sources/sink.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct array_sink {
     sink base;
@@ -127,32 +128,60 @@ static cli_exit finish_zarr(sink *self)
     return code;
 }
 
-cli_exit sink_of_new_array(const cli_args *args, const char *path, bool zarr,
-                           const source *from, caterva_array *like, sink **out)
+/* Copies the attributes of a node, and the names of the axes that the items still have. */
+static cli_exit copy_node(const foreign_node *node, const source *from, caterva_array *to,
+                          const char *path)
+{
+    caterva_error err;
+    const char *dims[CATERVA_MAX_DIMS] = {0};
+    for (int d = 0; node->dims && d < from->shape.ndim; d++)
+        if (from->axes[d] > 0) dims[d] = node->dims[from->axes[d] - 1];
+    caterva_status status = node->dims ? caterva_dims_set(to, dims, &err) : CATERVA_OK;
+    for (size_t i = 0; i < node->n_attributes && status == CATERVA_OK; i++) {
+        const foreign_attribute *a = &node->attributes[i];
+        status = caterva_attr_set(to, a->name, a->value, a->size, &err);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(path, &err);
+}
+
+cli_exit sink_make_array(const cli_args *args, const char *path, bool zarr, const source *from,
+                         const origin *like, caterva_array **out)
 {
     creation c;
-    caterva_array *array = NULL;
-    if (zarr && args->sparse)
-        return cli_fail(CLI_USAGE, "a Zarr array has all chunks in one file: omit --sparse");
-    cli_exit code = creation_init(&c, args, &from->shape, from->dtype, like);
+    caterva_array *array = NULL, *model = like ? like->array : NULL;
+    const foreign_node *node = like ? like->node : NULL;
+    cli_exit code = creation_init(&c, args, &from->shape, from->dtype, model);
+    if (code == CLI_OK && node) code = creation_take_node(&c, node, from);
     c.zarr = zarr;
     if (code == CLI_OK && zarr && !c.options.chunk_shape && !c.options.block_shape)
         code = creation_choose_partition(&c);
     if (code == CLI_OK) code = creation_make(&c, path, &array);
     creation_free(&c);
     if (code != CLI_OK) return code;
-    selection whole;
-    selection_whole(from->shape.ndim, from->shape.shape, &whole);
-    if (like) code = copy_attributes(like, array, path, args->skip_damaged);
-    if (like && code == CLI_OK) code = dims_carry(like, from, array, path);
-    if (code != CLI_OK) {
+    if (model) code = copy_attributes(model, array, path, args->skip_damaged);
+    if (model && code == CLI_OK) code = dims_carry(model, from, array, path);
+    if (node) code = copy_node(node, from, array, path);
+    if (code == CLI_OK)
+        *out = array;
+    else
         caterva_discard(array);
-        return code;
-    }
+    return code;
+}
+
+cli_exit sink_of_new_array(const cli_args *args, const char *path, bool zarr,
+                           const source *from, const origin *like, sink **out)
+{
+    selection whole;
+    caterva_array *array;
+    if (zarr && args->sparse)
+        return cli_fail(CLI_USAGE, "a Zarr array has all chunks in one file: omit --sparse");
+    CLI_TRY(sink_make_array(args, path, zarr, from, like, &array));
+    selection_whole(from->shape.ndim, from->shape.shape, &whole);
     CLI_TRY(sink_of_array(array, path, &whole, out));
-    if (zarr) {
-        ((array_sink *)*out)->args = args;
-        (*out)->finish = finish_zarr;
-    }
+    const foreign_node *node = like ? like->node : NULL;
+    (*out)->holds_fill = node && !args->fill && strcmp(node->dtype, info_of(array)->dtype) == 0;
+    if (!zarr) return CLI_OK;
+    ((array_sink *)*out)->args = args;
+    (*out)->finish = finish_zarr;
     return CLI_OK;
 }

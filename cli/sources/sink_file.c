@@ -1,8 +1,8 @@
 /* Room: cli/sources. Raw and npy files as sinks. A file takes boxes in any order, and standard
  * output in C order; the bytes are the same. The file appears at `finish`. */
 #include "formats/npy.h"
-#include "sources/sink.h"
-#include "sources/strided.h"
+#include "sources/foreign_sink.h"
+#include "sources/strides.h"
 #include "terminal/output.h"
 
 #include <stdlib.h>
@@ -114,7 +114,7 @@ cli_exit sink_of_file(const cli_args *args, const char *path, data_format format
 }
 
 cli_exit sink_open(const cli_args *args, const char *path, data_format format,
-                   const source *from, caterva_array *like, sink **out)
+                   const source *from, const origin *like, sink **out)
 {
     switch (format) {
     case FORMAT_ARRAY:
@@ -124,6 +124,7 @@ cli_exit sink_open(const cli_args *args, const char *path, data_format format,
     case FORMAT_RAW: return sink_of_file(args, path, format, from, out);
     case FORMAT_TEXT:
     case FORMAT_CSV: return sink_of_text(args, path, format == FORMAT_CSV, from, out);
+    case FORMAT_FOREIGN: return sink_of_foreign(args, path, from, like, out);
     case FORMAT_NONE: break;
     }
     return cli_fail(CLI_USAGE, "cannot determine the format from the name %s; use --to",

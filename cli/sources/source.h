@@ -11,7 +11,8 @@ typedef enum data_format {
     FORMAT_RAW,
     FORMAT_TEXT,
     FORMAT_CSV,
-    FORMAT_ZARR /* of an output: an array that is also a Zarr array */
+    FORMAT_ZARR,   /* of an output: an array that is also a Zarr array */
+    FORMAT_FOREIGN /* see foreign/foreign.h */
 } data_format;
 
 /* Determines the format of `path` by its name, or by `named` if not NULL: the value of `option`
@@ -62,6 +63,10 @@ cli_exit source_raw_size(const cli_args *args, const char *path, int64_t *size);
 /* Reads the selected items of `inner`. Takes ownership of `inner` and the lists of `sel`, also on
  * failure. */
 cli_exit source_select(source *inner, selection *sel, source **out);
+
+/* Exchanges the first two axes of `inner`, of which it takes ownership, also on failure. The result
+ * has no dtype. */
+cli_exit source_transpose(source *inner, source **out);
 
 /* Delivers `item`, which is copied, for every position of the shape. */
 cli_exit source_of_value(const array_shape *shape, const char *dtype, const void *item,

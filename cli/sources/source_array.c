@@ -3,7 +3,7 @@
 #include "formats/descr.h"
 #include "sources/described.h"
 #include "sources/source.h"
-#include "sources/strided.h"
+#include "sources/strides.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "formats/numbers.h"
 #include "sources/probe.h"
 #include "sources/source.h"
-#include "sources/strided.h"
+#include "sources/strides.h"
 #include "terminal/progress.h"
 #include "terminal/stream.h"
 
@@ -260,7 +260,12 @@ static cli_exit describe_npy(file_source *s)
     s->position = header.data_position;
     s->base.shape.ndim = header.ndim;
     memcpy(s->base.shape.shape, header.shape, sizeof header.shape);
-    cli_exit code = take_dtype(s, s->path, header.dtype);
+    cli_exit code = CLI_OK;
+    if (header.has_objects)
+        code = cli_fail(CLI_UNSUPPORTED,
+                        "%s holds Python objects ('%s'), which have no fixed size", s->path,
+                        header.dtype);
+    if (code == CLI_OK) code = take_dtype(s, s->path, header.dtype);
     free(header.dtype);
     return code == CLI_OK ? check_size(s) : code;
 }

@@ -6,7 +6,7 @@
 #include "formats/item.h"
 #include "formats/numbers.h"
 #include "sources/probe.h"
-#include "sources/strided.h"
+#include "sources/strides.h"
 #include "terminal/stream.h"
 
 #include <fcntl.h>

@@ -5,7 +5,11 @@
 
 #include "terminal/progress.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define COMMIT_MS 2000
 
 void transfer_neutral(int64_t *align, int64_t *stretch)
 {
@@ -113,13 +117,24 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 
 /* ---- Moving ----------------------------------------------------------------------------- */
 
+/* Returns the bytes of a chunk that the source decodes as a whole, if that is less than 2 GiB. */
+static int64_t whole_chunk(const source *from)
+{
+    int64_t bytes = from->decodes_whole ? from->shape.item_size : 0;
+    for (int d = 0; d < from->shape.ndim && bytes < INT32_MAX; d++)
+        bytes *= min_i64(from->align[d], from->shape.shape[d]);
+    return bytes < INT32_MAX ? bytes : 0;
+}
+
 /* Plans boxes for half of --memory. A quarter is for the block cache, and a quarter for source,
- * sink and library. */
+ * sink and library. A larger chunk that must be decoded as a whole is one box: it is in memory
+ * anyway, and would be decoded again for each part. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
     for (int d = 0; d < from->shape.ndim; d++) {
-        align[d] = to->align[d] > 1 ? to->align[d] : from->align[d];
+        bool more = to->align[d] == 1 || from->align[d] % to->align[d] == 0;
+        align[d] = more ? from->align[d] : to->align[d];
         phase[d] = to->phase[d];
         stretch[d] = from->stretch[d] > to->stretch[d] ? from->stretch[d] : to->stretch[d];
     }
@@ -128,9 +143,13 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
         .phase = phase,
         .stretch = stretch,
         .in_order = from->in_order || to->in_order,
-        .first_axis_fastest = from->first_axis_fastest,
+        .first_axis_fastest = from->first_axis_fastest || to->first_axis_fastest,
         .memory = args->memory / 2,
     };
+    if (whole_chunk(from) > plan.memory) {
+        plan.memory = whole_chunk(from);
+        plan.align = from->align;
+    }
     walk_begin(w, &from->shape, &plan);
     caterva_cache_set_limit(args->memory / 4, NULL);
 }
@@ -150,6 +169,10 @@ static cli_exit move_box(progress *bar, source *from, sink *to, const box *b, vo
     int64_t done = bar->done;
     if (cli_interrupted()) return CLI_INTERRUPTED;
     progress_phase(bar, done, reading);
+    if (to->holds_fill && from->is_fill && from->is_fill(from, b)) {
+        progress_phase(bar, done + size, 0);
+        return CLI_OK;
+    }
     CLI_TRY(from->read(from, b, items));
     progress_phase(bar, done + reading, size - reading);
     CLI_TRY(to->write(to, b, items));
@@ -157,19 +180,42 @@ static cli_exit move_box(progress *bar, source *from, sink *to, const box *b, vo
     return CLI_OK;
 }
 
+/* Passes over the boxes that an earlier run has moved. */
+static int64_t skip_boxes(walk *w, const source *from, const sink *to, progress *bar)
+{
+    box b;
+    int64_t n = 0;
+    for (; n < to->boxes_done && walk_next(w, &b); n++)
+        progress_step(bar, bar->done + box_items(&b, w->ndim) * from->shape.item_size);
+    return n;
+}
+
+static cli_exit move_boxes(source *from, sink *to, walk *w, progress *bar, void *items)
+{
+    box b;
+    int64_t n = skip_boxes(w, from, to, bar), last = progress_now() - COMMIT_MS;
+    while (walk_next(w, &b)) {
+        CLI_TRY(move_box(bar, from, to, &b, items));
+        n++;
+        if (!to->commit || progress_now() - last < COMMIT_MS) continue;
+        CLI_TRY(to->commit(to, n));
+        last = progress_now();
+    }
+    return CLI_OK;
+}
+
 static cli_exit move_items(const cli_args *args, source *from, sink *to, progress *bar)
 {
     walk w;
     plan_walk(args, from, to, &w);
-    box everything = {0}, b;
+    box everything = {0};
     for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
     int64_t size = box_items(&everything, w.ndim) * from->shape.item_size;
     progress_start(bar, args, size);
     if (w.done) return CLI_OK;
     void *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
     if (!items) return CLI_IO;
-    cli_exit code = CLI_OK;
-    while (code == CLI_OK && walk_next(&w, &b)) code = move_box(bar, from, to, &b, items);
+    cli_exit code = move_boxes(from, to, &w, bar, items);
     free(items);
     return code;
 }
@@ -191,6 +237,57 @@ cli_exit transfer(const cli_args *args, source *from, sink *to)
         code = to->finish(to);
     else
         to->abandon(to);
+    progress_end(&bar);
+    return code;
+}
+
+/* ---- Comparing -------------------------------------------------------------------------- */
+
+static cli_exit fail_box(const char *what, int ndim, const box *b)
+{
+    char text[CATERVA_MAX_DIMS * 44] = "";
+    size_t used = 0;
+    for (int d = 0; d < ndim; d++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld:%lld", d ? "," : "",
+                                 (long long)b->start[d], (long long)b->stop[d]);
+    return cli_fail(CLI_CORRUPT, "--verify: %s: the output differs from the input in [%s]",
+                    what, text);
+}
+
+static cli_exit compare_boxes(const char *what, source *a, source *b, walk *w, progress *bar,
+                              uint8_t *items)
+{
+    box next;
+    size_t room = walk_box_size(w, a->shape.item_size);
+    while (walk_next(w, &next)) {
+        int64_t size = box_items(&next, w->ndim) * a->shape.item_size;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(a->read(a, &next, items));
+        CLI_TRY(b->read(b, &next, items + room));
+        if (memcmp(items, items + room, (size_t)size) != 0)
+            return fail_box(what, w->ndim, &next);
+        progress_step(bar, bar->done + size);
+    }
+    return CLI_OK;
+}
+
+cli_exit transfer_compare(const cli_args *args, const char *what, source *a, source *b)
+{
+    walk w;
+    progress bar;
+    box everything = {0};
+    const walk_plan plan = {.align = a->align,
+                            .phase = (const int64_t[CATERVA_MAX_DIMS]){0},
+                            .stretch = a->stretch,
+                            .first_axis_fastest = a->first_axis_fastest,
+                            .memory = args->memory / 4};
+    walk_begin(&w, &a->shape, &plan);
+    if (w.done) return CLI_OK;
+    for (int d = 0; d < w.ndim; d++) everything.stop[d] = w.shape[d];
+    progress_start(&bar, args, box_items(&everything, w.ndim) * a->shape.item_size);
+    uint8_t *items = cli_alloc(2 * walk_box_size(&w, a->shape.item_size));
+    cli_exit code = items ? compare_boxes(what, a, b, &w, &bar, items) : CLI_IO;
+    free(items);
     progress_end(&bar);
     return code;
 }

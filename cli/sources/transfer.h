@@ -27,10 +27,13 @@ struct source {
     bool in_order;
     bool takes_lists;        /* lists work without read_selected, item by item */
     bool decodes;            /* reading takes CPU time, not only disk accesses */
+    bool decodes_whole;      /* a read decodes whole chunks, which `align` has */
     bool first_axis_fastest; /* Fortran order: long boxes along axis 0 are cheapest */
     cli_exit (*read)(source *self, const box *b, void *dst);
     /* Reads a box of a selection of this source. NULL: the source reads boxes only. */
     cli_exit (*read_selected)(source *self, const selection *sel, const box *b, void *dst);
+    /* Whether nothing is stored for the box: its items are the source's fill. NULL: not known. */
+    bool (*is_fill)(source *self, const box *b);
     void (*close)(source *self); /* releases members, not `self` */
 };
 
@@ -40,8 +43,14 @@ struct sink {
     int64_t phase[CATERVA_MAX_DIMS]; /* offset of item 0 from a multiple of align */
     int64_t stretch[CATERVA_MAX_DIMS];
     bool in_order;
-    bool encodes; /* writing takes CPU time, as in source.decodes */
+    bool first_axis_fastest; /* as in source */
+    bool encodes;    /* writing takes CPU time, as in source.decodes */
+    bool holds_fill; /* items that are not written are the source's fill */
+    int64_t boxes_done; /* the first boxes, which an interrupted transfer has written */
     cli_exit (*write)(sink *self, const box *b, const void *src);
+    /* Makes the first `boxes` boxes last, so that a later run need not repeat them. Called every few
+     * seconds; NULL: the sink cannot. */
+    cli_exit (*commit)(sink *self, int64_t boxes);
     cli_exit (*finish)(sink *self); /* makes the result appear; releases the sink */
     void (*abandon)(sink *self);    /* deletes the result; releases the sink */
 };
@@ -83,5 +92,9 @@ cli_exit transfer_items(const cli_args *args, source *from, sink *to);
 
 /* Calls transfer_items, then finish or abandon. */
 cli_exit transfer(const cli_args *args, source *from, sink *to);
+
+/* Compares the bytes of all items of two sources of one shape and item size. Returns CLI_CORRUPT
+ * with a message that names `what` and the box in which the first differences are. */
+cli_exit transfer_compare(const cli_args *args, const char *what, source *a, source *b);
 
 #endif

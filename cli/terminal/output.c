@@ -58,6 +58,20 @@ static void choose_temporary(char *text, size_t size, const char *target)
     snprintf(text, size, "%.*s.%.200s.tmp-%s", (int)(name - target), target, name, suffix);
 }
 
+char *output_temporary(const char *path, const char *extension)
+{
+    size_t size = strlen(path) + strlen(extension) + 32;
+    char *text = cli_alloc(size);
+    char *target = cli_copy_text(path);
+    if (text && target) {
+        for (size_t n = strlen(target); n > 1 && target[n - 1] == '/';) target[--n] = '\0';
+        choose_temporary(text, size, target);
+        strcat(text, extension);
+    }
+    free(target);
+    return text;
+}
+
 /* Creates the file and returns its descriptor. Returns -1 with errno if that fails. */
 static int create_temporary(output *out, mode_t mode)
 {
@@ -68,7 +82,7 @@ static int create_temporary(output *out, mode_t mode)
     errno = ENOMEM;
     for (int i = 0; out->temporary && fd < 0 && i < TRIES; i++) {
         choose_temporary(out->temporary, size, out->target);
-        fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        fd = open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST) break;
     }
     return fd;
@@ -183,6 +197,7 @@ cli_exit output_write(output *out, const void *bytes, size_t size)
 cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position)
 {
     const uint8_t *at = bytes;
+    CLI_TRY(flush(out));
     while (size > 0) {
         if (progress_tell(NULL, at - (const uint8_t *)bytes,
                           (at - (const uint8_t *)bytes) + (int64_t)size))

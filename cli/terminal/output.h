@@ -18,19 +18,20 @@ typedef struct output {
 /* Opens `path` for writing; NULL or "-" is standard output. A regular file is written under a
  * temporary name in the same directory; a device or pipe directly. CLI_IO if the file exists and
  * `force` is false. */
-cli_exit output_open(output *out, const char *path, bool force);
+CLI_API cli_exit output_open(output *out, const char *path, bool force);
 
 /* Appends bytes to a buffer, which is written when it is full. */
 cli_exit output_write(output *out, const void *bytes, size_t size);
 
-/* Writes at a position from the beginning. Call it only if `seekable` is true. */
+/* Writes at a position from the beginning, after the bytes that were appended. Call it only if
+ * `seekable` is true. */
 cli_exit output_write_at(output *out, const void *bytes, size_t size, int64_t position);
 
 /* Flushes and renames the file. After a failure, no file is left. Releases `out`. */
-cli_exit output_finish(output *out);
+CLI_API cli_exit output_finish(output *out);
 
 /* Deletes what was written and releases `out`; does nothing after output_finish. */
-void output_abandon(output *out);
+CLI_API void output_abandon(output *out);
 
 /* Returns CLI_USAGE if `out` (NULL: standard output) is the same file or directory as `in`, or a
  * file in the directory `in`: writing it would destroy the input. */
@@ -39,5 +40,9 @@ cli_exit output_check_input(const char *out, const char *in);
 /* For results that the library writes. Returns CLI_IO if `path` exists and `force` is false, or if
  * it cannot be replaced (a device, a pipe). */
 cli_exit output_check_array(const char *path, bool force);
+
+/* Returns a free name ".NAME.tmp-XXXXXX" and `extension` next to `path`, to be freed; NULL after a
+ * reported lack of memory. */
+char *output_temporary(const char *path, const char *extension);
 
 #endif

@@ -16,7 +16,7 @@ enum { BAR_WIDTH = 24, UPDATE_MS = 100, LINE_SIZE = 160, TEXT_SIZE = 80 };
 static progress *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int64_t now_ms(void)
+int64_t progress_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -27,7 +27,7 @@ void progress_start(progress *bar, const cli_args *args, int64_t total)
 {
     *bar = (progress){.total = total};
     bar->shown = !args->no_progress && isatty(STDERR_FILENO);
-    bar->started = bar->last_update = now_ms(); /* short work shows no bar */
+    bar->started = bar->last_update = progress_now(); /* short work shows no bar */
     if (bar->shown) current = bar;
 }
 
@@ -110,7 +110,7 @@ static void draw(progress *bar, int64_t now)
 static void step(progress *bar, int64_t done)
 {
     if (done > bar->done) bar->done = done;
-    int64_t now = now_ms();
+    int64_t now = progress_now();
     if (now - bar->last_update < UPDATE_MS) return;
     bar->last_update = now;
     draw(bar, now);

@@ -26,6 +26,9 @@ void progress_phase(progress *bar, int64_t base, int64_t share);
 /* Starts a bar that shows the percentage, and that only progress_tell moves. */
 void progress_start_telling(progress *bar, const cli_args *args);
 
+/* Returns the time in milliseconds since some moment. */
+int64_t progress_now(void);
+
 /* Returns a caterva_progress whose reports move this bar and set its total. */
 caterva_progress progress_of(progress *bar);
 

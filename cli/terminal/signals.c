@@ -4,7 +4,8 @@
  * ignores (nohup) stay ignored.
  *
  * A signal handler may neither lock nor read directories. So the second signal wakes a thread that
- * deletes the files. The flag, its pipes and the temporary names are process-wide state. */
+ * deletes the files. A crash inside a library that reads a damaged file ends in the same way, with a
+ * sentence. The flag, its pipes and the temporary names are process-wide state. */
 #include "cli.h"
 
 #include <errno.h>
@@ -25,6 +26,10 @@ static atomic_int first;          /* the first signal; 0: none */
 static int woken[2] = {-1, -1};   /* readable after the first signal */
 static int hurried[2] = {-1, -1}; /* readable after the second one */
 static atomic_bool minded;        /* a thread waits for `hurried` */
+
+/* The sentence that a crash prints, of cli_guard, while `guarded`. */
+static char sentence[1024];
+static atomic_bool guarded, crashed;
 
 static void end_by(int signal_number)
 {
@@ -110,6 +115,11 @@ static void *wait_for_second(void *unused)
     for (int i = 0; i < MAX_FILES; i++)
         if (files[i]) unlink(files[i]);
     caterva_delete_temporaries();
+    if (atomic_load(&crashed)) {
+        ssize_t n = write(STDERR_FILENO, sentence, strlen(sentence));
+        (void)n;
+        _exit(CLI_CORRUPT);
+    }
     signal(atomic_load(&first), SIG_DFL);
     kill(getpid(), atomic_load(&first));
     poll(NULL, 0, 1000); /* another thread gets the signal; this thread blocks it */
@@ -149,3 +159,39 @@ void cli_forget_file(const char *path)
         if (files[i] == path) files[i] = NULL;
     pthread_mutex_unlock(&lock);
 }
+
+/* ---- Crashes of libraries --------------------------------------------------- */
+
+/* Wakes the thread that cleans up, which ends the process; this thread waits. */
+static void on_crash(int signal_number)
+{
+    if (!atomic_load(&guarded) || atomic_exchange(&crashed, true)) {
+        signal(signal_number, SIG_DFL); /* the instruction is repeated, and ends the process */
+        return;
+    }
+    ssize_t n = write(hurried[1], "", 1);
+    for (int i = 0; n == 1 && i < 10; i++) poll(NULL, 0, 1000);
+    _exit(CLI_CORRUPT);
+}
+
+void cli_guard(const char *path, const char *library)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static atomic_bool installed;
+    static char stack[1 << 16]; /* the crash may be an overflow of the stack */
+    cli_mind_temporaries();
+    if (!atomic_load(&minded)) return;
+    cli_shown shown = cli_show_place(path);
+    snprintf(sentence, sizeof sentence,
+             "caterva: %.800s: the file is damaged, and %s crashed on it\n", shown.text, library);
+    atomic_store(&guarded, true);
+    if (atomic_exchange(&installed, true)) return;
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigfillset(&action.sa_mask);
+    sigaltstack(&alternate, NULL);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigaction(crashes[i], &action, NULL);
+}
+
+void cli_unguard(void) { atomic_store(&guarded, false); }

@@ -135,7 +135,7 @@ class Completion(Case):
                 ("bytedelta", ["create", path, "-f", "--shape", "2", "--dtype", "<f4", "--filters",
                  "shuffle,bytdelta"]),
                 ("viridis", ["view", path, "--cmap", "virids"]), ("fish", ["completion", "fihs"]),
-                ("npy", ["get", path, "--to", "npz"]), ("set", ["attr", "ste", path, "k"]),
+                ("npy", ["get", path, "--to", "npu"]), ("set", ["attr", "ste", path, "k"]),
                 ("size", ["tune", path, "--read", "0", "--prefer", "siez"])):
             err = self.fails(2, *command)
             self.assertIn(f"did you mean '{meant}'?", err)

@@ -247,7 +247,7 @@ class Refusals(Case):
         npy, out = self.path("a.npy"), self.path("out.b2nd")
         np.save(npy, np.arange(9))
         self.assertIn("--to", self.refuse(2, npy, self.path("out.what")))
-        self.assertIn("'tiff'", self.refuse(2, npy, out, "--from", "tiff"))
+        self.assertIn("'fits'", self.refuse(2, npy, out, "--from", "fits"))
         self.refuse(2, npy, "-")
         self.refuse(5, npy, "-", "--to", "b2nd")
         self.refuse(2, npy, self.path("out.txt"))

@@ -93,6 +93,17 @@ class View(Case):
         pixels = self.png(self.store(np.array([[True, False]])))
         np.testing.assert_array_equal(pixels[..., 0], [[255, 0]])
 
+    def test_transposed(self):
+        values = np.arange(7 * 300, dtype="f4").reshape(7, 300)
+        path = self.store(values)
+        for selection in ([], ["::-1,5:200:3"], ["3"]):
+            want = self.png(path, *selection)
+            got = self.png(path, *selection, "--transpose", "--memory", "4KiB")
+            np.testing.assert_array_equal(got, want.transpose(1, 0, 2))
+        colours = np.arange(60, dtype="u1").reshape(4, 5, 3)
+        np.testing.assert_array_equal(self.png(self.store(colours), "--transpose"),
+                                      colours.transpose(1, 0, 2))
+
     def test_png_range_and_what_is_not_finite(self):
         path = self.store([[-5.0, 0.0, 5.0, 50.0, np.nan, np.inf, -np.inf]])
         pixels = self.png(path, "--range=-5,5", "--cmap", "gray")

@@ -164,11 +164,10 @@ class Opened(Zarr):
     def test_other_zarr_arrays(self):
         self.make()
         self.shard().write_bytes(b"another shard, which is longer than a header of a frame")
-        self.assertIn("is a Zarr store", self.fails(5, "info", self.path("a.zarr")))
-        self.assertIn("is a Zarr store", self.fails(5, "convert", self.path("a.zarr"),
-                                                    self.path("b.npy")))
+        self.assertIn("is shorter than its index", self.fails(4, "info", self.path("a.zarr")))
+        self.fails(4, "convert", self.path("a.zarr"), self.path("b.npy"))
         shutil.rmtree(self.path("a.zarr") / "c")
-        self.assertIn("is a Zarr store", self.fails(5, "info", self.path("a.zarr")))
+        self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
 
     def test_writes_are_refused(self):
         self.make()
@@ -366,9 +365,7 @@ class Trees(Zarr):
         (group / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
         (group / "x" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "array"}')
         (group / "x" / "c" / "0").write_bytes(b"no frame")
-        err = self.fails(5, "ls", group)
-        self.assertIn("x in ", err)
-        self.assertIn("not one frame", err)
+        self.assertIn("x/zarr.json has no valid shape", self.fails(4, "ls", group))
         self.fails(3, "pack", self.tree, group, "--zarr", "-f")
         self.assertTrue((group / "x" / "c" / "0").exists())
 

@@ -1,0 +1,495 @@
+/* Room: cli/commands. `caterva convert` of whole files: groups, arrays, dimensions and attributes of
+ * a file of another format become a tree, and back. A tree is made as a directory with a temporary
+ * name; for an archive this directory is packed. Reports everything that the output does not have. */
+#include "commands/convert_tree.h"
+
+#include "foreign/values.h"
+#include "sources/foreign_sink.h"
+#include "sources/foreign_source.h"
+#include "sources/resume.h"
+#include "sources/trees.h"
+#include "terminal/output.h"
+#include "terminal/progress.h"
+
+#include <caterva_tree.h>
+#include <caterva_value.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define MAX_TREE_NAME 240 /* bytes; the system's limit, less the suffix of a temporary file */
+
+static bool has_extension(const char *path, const char *extension)
+{
+    size_t size = strlen(path), n = strlen(extension);
+    while (size > 1 && path[size - 1] == '/') size--;
+    return size > n && strncasecmp(path + size - n, extension, n) == 0;
+}
+
+static bool is_tree_name(const char *path)
+{
+    return has_extension(path, ".b2d") || has_extension(path, ".b2z");
+}
+
+bool convert_is_tree(const cli_args *args)
+{
+    const char *in = args->positional[0], *out = args->positional[1];
+    if (strcmp(in, "-") == 0 || cli_is_url(out)) return false;
+    if (foreign_place_is(in)) return is_tree_name(out) && !strstr(out, "::");
+    return (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
+           tree_part_is(args, in);
+}
+
+static cli_exit refuse_options(const cli_args *args)
+{
+    if (!args->select && !args->astype && !args->view_dtype && !args->shape && !args->chunks &&
+        !args->blocks && !args->offset && !args->sparse)
+        return CLI_OK;
+    return cli_fail(CLI_USAGE, "--select, --astype, --view-dtype, --shape, --offset, --chunks, "
+                               "--blocks and --sparse require an output with one array");
+}
+
+/* Reports what the output will lack; an error with --strict. */
+static cli_exit check_losses(const cli_args *args, const char *path, char *const *losses,
+                             size_t n)
+{
+    foreign_report_losses(path, losses, n);
+    if (n == 0 || !args->strict) return CLI_OK;
+    return cli_fail(CLI_UNSUPPORTED, "%s: --strict: %zu things cannot be converted", path, n);
+}
+
+/* ---- To a tree -------------------------------------------------------------------------- */
+
+typedef struct to_tree {
+    const cli_args *args;
+    foreign_place in;
+    char *folder; /* the tree while it is made */
+    resume_id id;
+} to_tree;
+
+/* Says why no group or array of a tree can have the name, or returns NULL. */
+static const char *fault_of(const char *name, size_t size)
+{
+    static const char hidden[] = "__vlmeta__", parts[] = ".b2nd.parts";
+    if (size > MAX_TREE_NAME) return "has more than 240 bytes";
+    if (name[0] == '.') return "begins with a dot";
+    if (strncmp(name, hidden, sizeof hidden - 1) == 0) return "begins with __vlmeta__";
+    if (size >= sizeof parts && memcmp(name + size - (sizeof parts - 1), parts, sizeof parts - 1) == 0)
+        return "is that of a folder of jobs";
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f) return "has a control character";
+    return values_is_utf8(name, size) ? NULL : "is not UTF-8";
+}
+
+/* Returns the name that the node has in the tree, or NULL if it is not part of it: it is outside the
+ * group, or a tree cannot have its name, or that of a group above. */
+static const char *name_in_tree(const to_tree *c, const foreign_node *node)
+{
+    const char *name = foreign_place_name(&c->in, node);
+    for (const char *at = name; at && *at;) {
+        size_t size = strcspn(at, "/");
+        if (fault_of(at, size)) return NULL;
+        at += size + (at[size] == '/');
+    }
+    return name;
+}
+
+/* Adds a sentence to the losses for each name that a tree cannot have. */
+static cli_exit check_names(const to_tree *c)
+{
+    for (size_t i = 0; i < c->in.file->n; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = foreign_place_name(&c->in, node);
+        if (!name) continue;
+        const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+        const char *fault = fault_of(last, strlen(last));
+        if (fault)
+            CLI_TRY(foreign_lose(c->in.file, "%s: its name %s, which a tree does not allow",
+                                 node->key, fault));
+    }
+    return CLI_OK;
+}
+
+/* Returns "<folder>::/<name>", to be freed. */
+static char *url_of(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 4;
+    char *url = cli_alloc(size);
+    if (url) snprintf(url, size, "%s::/%s", folder, name);
+    return url;
+}
+
+static cli_exit set_group(caterva_tree *tree, const char *key, const foreign_node *node)
+{
+    caterva_error err;
+    caterva_status status =
+        key[1] ? caterva_tree_create_group(tree, key, &err) : CATERVA_OK;
+    for (size_t i = 0; i < node->n_attributes && status == CATERVA_OK; i++) {
+        const foreign_attribute *a = &node->attributes[i];
+        status = caterva_tree_attr_set(tree, key, a->name, a->value, a->size, &err);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(node->key, &err);
+}
+
+/* Marks a tree that a later run may complete. */
+static cli_exit set_mark(caterva_tree *tree, const resume_id *id)
+{
+    void *packed;
+    size_t size;
+    caterva_error err;
+    caterva_value value = CATERVA_VALUE_INIT;
+    value.kind = CATERVA_VALUE_TEXT;
+    value.bytes = id->text;
+    value.size = strlen(id->text);
+    caterva_status status = caterva_value_pack(&value, 1, &packed, &size, &err);
+    if (status == CATERVA_OK) {
+        status = caterva_tree_attr_set(tree, "/", RESUME_NAME, packed, size, &err);
+        caterva_free(packed);
+    }
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(RESUME_NAME, &err);
+}
+
+/* Checks the mark of an unfinished tree, and deletes it if `complete`. A tree without it is complete:
+ * the mark is there before the folder has its name. */
+static cli_exit check_mark(const to_tree *c, bool complete)
+{
+    void *packed;
+    size_t size, at = 0;
+    caterva_tree *tree;
+    caterva_error err;
+    caterva_value value = CATERVA_VALUE_INIT;
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.mode = CATERVA_MODE_WRITE;
+    if (caterva_tree_open(c->folder, &options, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    cli_exit code = CLI_OK;
+    caterva_status status =
+        caterva_tree_attr_get(tree, "/", RESUME_NAME, &packed, &size, &err);
+    if (status == CATERVA_OK) {
+        bool same = caterva_value_next(packed, size, &at, &value, NULL) == CATERVA_OK &&
+                    value.size == strlen(c->id.text) &&
+                    memcmp(value.bytes, c->id.text, value.size) == 0;
+        if (!same) code = resume_fail(c->folder);
+        caterva_free(packed);
+    }
+    if (status == CATERVA_OK && code == CLI_OK && complete)
+        status = caterva_tree_attr_delete(tree, "/", RESUME_NAME, &err);
+    if (status == CATERVA_OK || status == CATERVA_ENOTFOUND)
+        status = caterva_tree_commit(tree, &err);
+    caterva_tree_close(tree, NULL);
+    if (code == CLI_OK && status != CATERVA_OK) code = cli_fail_array(c->folder, &err);
+    return code;
+}
+
+/* Makes the tree with all groups and their attributes. */
+static cli_exit make_groups(const to_tree *c, const char *folder)
+{
+    caterva_tree *tree;
+    caterva_error err;
+    cli_exit code = CLI_OK;
+    if (caterva_tree_create(folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(folder, &err);
+    if (c->args->go_on) code = set_mark(tree, &c->id);
+    for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = node == c->in.node ? "" : name_in_tree(c, node);
+        if (!node->is_group || !name) continue;
+        char *key = url_of("", name);
+        code = key ? set_group(tree, key + 2, node) : CLI_IO;
+        free(key);
+        if (cli_interrupted()) code = CLI_INTERRUPTED;
+    }
+    if (code == CLI_OK && caterva_tree_commit(tree, &err) != CATERVA_OK)
+        code = cli_fail_array(folder, &err);
+    caterva_tree_close(tree, NULL);
+    return code;
+}
+
+static cli_exit verify_array(const to_tree *c, const foreign_node *node, const char *url)
+{
+    source *a = NULL, *b = NULL;
+    caterva_array *array = NULL;
+    cli_exit code = cli_open_array(c->args, url, CATERVA_MODE_READ, &array);
+    if (code == CLI_OK) code = source_of_foreign(c->in.file, node, &a);
+    if (code == CLI_OK) code = source_of_array(array, url, &b);
+    if (code == CLI_OK) code = transfer_compare(c->args, node->key, a, b);
+    source_close(a);
+    source_close(b);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit copy_array(const to_tree *c, const foreign_node *node, const char *url)
+{
+    source *from;
+    sink *to = NULL;
+    const origin like = {.node = node};
+    CLI_TRY(source_of_foreign(c->in.file, node, &from));
+    cli_exit code = c->args->go_on
+                        ? sink_of_resumed_array(c->args, url, from, &like, &c->id, &to)
+                        : sink_of_new_array(c->args, url, false, from, &like, &to);
+    if (code == CLI_OK && to) code = transfer(c->args, from, to);
+    source_close(from);
+    return code;
+}
+
+static bool is_there(const char *url)
+{
+    caterva_array *array;
+    bool is = caterva_open(url, NULL, &array, NULL) == CATERVA_OK;
+    if (is) caterva_discard(array);
+    return is;
+}
+
+/* An array that moves appears with its only commit: if it is there, it is complete. */
+static cli_exit make_array(const to_tree *c, const foreign_node *node, const char *name)
+{
+    char *url = url_of(c->folder, name);
+    if (!url) return CLI_IO;
+    bool moves = foreign_can_move(c->args, c->in.file, node);
+    cli_exit code = CLI_OK;
+    if (!moves)
+        code = copy_array(c, node, url);
+    else if (!c->args->go_on || !is_there(url))
+        code = foreign_move_in(c->args, c->in.file, node, url);
+    if (code == CLI_OK && c->args->verify) code = verify_array(c, node, url);
+    free(url);
+    return code;
+}
+
+static cli_exit make_arrays(const to_tree *c)
+{
+    cli_exit code = CLI_OK;
+    for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        const char *name = name_in_tree(c, node);
+        if (node->is_group || !name) continue;
+        code = make_array(c, node, name);
+    }
+    return code;
+}
+
+static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void delete_folder(const char *path)
+{
+    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Gives the finished directory its name, or packs it. */
+static cli_exit appear(const to_tree *c, const char *out)
+{
+    caterva_tree *tree;
+    caterva_error err;
+    if (has_extension(out, ".b2d")) {
+        if (rename(c->folder, out) == 0) return CLI_OK;
+        return cli_fail_sys("cannot rename %s to %s", c->folder, out);
+    }
+    progress bar;
+    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
+    options.overwrite = c->args->force;
+    options.progress = progress_of(&bar);
+    if (caterva_tree_open(c->folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    progress_start(&bar, c->args, 0);
+    caterva_status status = caterva_tree_pack(tree, out, &options, &err);
+    progress_end(&bar);
+    caterva_tree_close(tree, NULL);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(out, &err);
+}
+
+static void print_plan(const to_tree *c)
+{
+    for (size_t i = 0; i < c->in.file->n; i++) {
+        const foreign_node *node = &c->in.file->nodes[i];
+        char shape[SHAPE_TEXT_SIZE];
+        const char *name = name_in_tree(c, node);
+        if (node->is_group || !name) continue;
+        printf("%s  %s %s\n", cli_show(name).text,
+               shape_text(node->ndim, node->shape, shape), cli_show(node->dtype).text);
+    }
+}
+
+/* Makes the folder and its groups, or opens the folder of an earlier run. */
+static cli_exit begin_tree(to_tree *c, const char *out)
+{
+    char *temporary = output_temporary(out, ".b2d");
+    if (!temporary) return CLI_IO;
+    if (!c->args->go_on) {
+        c->folder = temporary;
+        return make_groups(c, temporary);
+    }
+    c->folder = resume_path(out, ".b2d");
+    cli_exit code = c->folder ? resume_identify(c->args, c->in.path, &c->id) : CLI_IO;
+    if (code == CLI_OK && access(c->folder, F_OK) == 0) {
+        code = check_mark(c, false);
+    } else if (code == CLI_OK) {
+        code = make_groups(c, temporary);
+        if (code == CLI_OK && rename(temporary, c->folder) != 0)
+            code = cli_fail_sys("cannot rename %s to %s", temporary, c->folder);
+        if (code != CLI_OK) delete_folder(temporary);
+    }
+    free(temporary);
+    return code;
+}
+
+static cli_exit run_to_tree(to_tree *c)
+{
+    const char *out = c->args->positional[1];
+    CLI_TRY(foreign_place_open(c->args->positional[0], &c->in));
+    c->in.file->threads = (int)c->args->threads;
+    CLI_TRY(check_names(c));
+    CLI_TRY(check_losses(c->args, c->in.path, c->in.file->losses, c->in.file->n_losses));
+    if (c->args->dry_run) {
+        print_plan(c);
+        return CLI_OK;
+    }
+    CLI_TRY(output_check_array(out, c->args->force && has_extension(out, ".b2z")));
+    cli_mind_temporaries();
+    cli_exit code = begin_tree(c, out);
+    if (code == CLI_OK) code = make_arrays(c);
+    if (code == CLI_OK && c->args->go_on) code = check_mark(c, true);
+    if (code == CLI_OK) code = appear(c, out);
+    if (c->folder && (code == CLI_OK || !c->args->go_on)) delete_folder(c->folder);
+    return code;
+}
+
+/* ---- From a tree ------------------------------------------------------------------------ */
+
+static cli_exit take_group(const tree_part *part, const char *group, foreign_node *node)
+{
+    size_t n;
+    const char **names;
+    caterva_error err;
+    if (caterva_tree_attr_list(part->tree, group, &names, &n, &err) != CATERVA_OK)
+        return cli_fail_array(part->path, &err);
+    cli_exit code = CLI_OK;
+    for (size_t i = 0; i < n && code == CLI_OK; i++) {
+        void *value;
+        size_t size;
+        if (caterva_tree_attr_get(part->tree, group, names[i], &value, &size, &err) !=
+            CATERVA_OK)
+            code = cli_fail_array(names[i], &err);
+        else
+            code = foreign_set_packed(node, names[i], value, size);
+    }
+    caterva_free(names);
+    return code;
+}
+
+static cli_exit add_group(foreign_writer *writer, const tree_part *part, const char *group,
+                          const char *key)
+{
+    foreign_node *node = foreign_node_make(key, true);
+    if (!node) return CLI_IO;
+    cli_exit code = take_group(part, group, node);
+    if (code == CLI_OK) code = writer->add(writer, node);
+    foreign_node_free(node);
+    return code;
+}
+
+static cli_exit write_array(const cli_args *args, foreign_writer *writer, const char *key,
+                            caterva_array *array)
+{
+    sink *to;
+    source *from;
+    foreign_node *node = NULL;
+    const origin like = {.array = array};
+    CLI_TRY(source_of_array(array, key, &from));
+    cli_exit code = foreign_node_of(key, from, &like, &node);
+    if (code == CLI_OK && !args->keep_chunks) memset(node->block_shape, 0, sizeof node->block_shape);
+    if (code == CLI_OK) code = writer->add(writer, node);
+    bool moves = code == CLI_OK && writer->write_stored && node->block_shape[0] > 0;
+    if (moves) code = foreign_move_out(args, writer, node, array);
+    if (code == CLI_OK && !moves) code = sink_of_node(writer, node, &to);
+    if (code == CLI_OK && !moves) code = transfer(args, from, to);
+    source_close(from);
+    foreign_node_free(node);
+    return code;
+}
+
+static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
+                            const tree_part *part, const caterva_tree_entry *entry)
+{
+    caterva_array *array;
+    const char *name = tree_part_name(part, entry);
+    char *key = url_of("", name);
+    if (!key) return CLI_IO;
+    cli_exit code = CLI_OK;
+    if (entry->kind == CATERVA_TREE_GROUP) {
+        code = add_group(writer, part, entry->key, key + 2);
+    } else if (entry->kind == CATERVA_TREE_OTHER) {
+        code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
+                                    entry->kind_name);
+    } else {
+        code = tree_part_open_array(args, part, entry, &array);
+        if (code == CLI_OK) {
+            code = write_array(args, writer, key + 2, array);
+            caterva_discard(array);
+        } else if (code == CLI_NO) {
+            code = CLI_OK; /* deleted after the tree was listed */
+        }
+    }
+    free(key);
+    return code;
+}
+
+static size_t depth_of(const tree_part *part, const caterva_tree_entry *entry)
+{
+    size_t depth = 0;
+    for (const char *c = tree_part_name(part, entry); *c; c++) depth += *c == '/';
+    return depth;
+}
+
+/* Arrays precede the groups beside them: groups share the dimensions of those above. */
+static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tree_part *part)
+{
+    CLI_TRY(add_group(writer, part, part->group, "/"));
+    for (size_t depth = 0, left = part->list->n; left > 0; depth++) {
+        for (size_t i = 0; i < part->list->n; i++) {
+            if (depth_of(part, part->list->entries[i]) != depth) continue;
+            left--;
+            CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
+            if (cli_interrupted()) return CLI_INTERRUPTED;
+        }
+    }
+    return check_losses(args, writer->path, writer->losses, writer->n_losses);
+}
+
+static cli_exit run_from_tree(const cli_args *args)
+{
+    tree_part part;
+    if (args->go_on)
+        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
+    foreign_writer *writer = NULL;
+    const char *out = args->positional[1];
+    const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
+    cli_exit code = tree_part_open(args, args->positional[0], &part);
+    if (code == CLI_OK) code = foreign_create(info, out, args->force, &writer);
+    if (code == CLI_OK) writer->threads = (int)args->threads;
+    if (code == CLI_OK) code = write_all(args, writer, &part);
+    if (code == CLI_OK)
+        code = foreign_finish(writer);
+    else
+        foreign_abandon(writer);
+    tree_part_close(&part);
+    return code;
+}
+
+cli_exit convert_tree(const cli_args *args)
+{
+    CLI_TRY(refuse_options(args));
+    if (!is_tree_name(args->positional[1])) return run_from_tree(args);
+    to_tree c = {.args = args};
+    cli_exit code = run_to_tree(&c);
+    foreign_place_close(&c.in);
+    free(c.folder);
+    return code;
+}

@@ -1,0 +1,14 @@
+/* `caterva convert` between files of other formats with several arrays and trees. */
+#ifndef CLI_CONVERT_TREE_H
+#define CLI_CONVERT_TREE_H
+
+#include "cli.h"
+
+/* Whether IN or OUT has several arrays: a group of a file of another format and a tree. */
+bool convert_is_tree(const cli_args *args);
+
+/* Converts a file or group of another format to a tree, a directory .b2d or an archive .b2z; or a
+ * tree or group to a file of another format. OUT appears when it is complete. */
+cli_exit convert_tree(const cli_args *args);
+
+#endif

@@ -1,0 +1,1186 @@
+/* Room: cli/foreign. Zarr arrays and groups of both versions in a local directory, read with the
+ * codecs that most of them have. Formats: https://zarr-specs.readthedocs.io (v2, v3, sharding).
+ *
+ * A chunk is a file, or a range of the file of a shard, and is read and decoded as a whole; the last
+ * one is kept. The shape of what is decoded at once is the node's chunk_shape. A chunk that does not
+ * exist holds the fill value. */
+#include "foreign/formats.h"
+#include "formats/descr.h"
+#include "formats/strided.h"
+#include "formats/value.h"
+
+#include <blosc2.h>
+#include <caterva_value.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#ifdef CATERVA_ZSTD
+#include <zstd.h>
+#endif
+
+#define MAX_CODECS 8
+#define MAX_DEPTH 64                             /* of groups */
+#define MAX_CHUNK (INT64_C(1) << 31)             /* bytes of a decoded chunk */
+#define MAX_METADATA (INT64_C(64) << 20)         /* bytes of a zarr.json */
+#define MISSING UINT64_MAX                       /* of entries in the index of a shard */
+
+typedef enum codec { CODEC_BLOSC, CODEC_ZSTD, CODEC_GZIP, CODEC_ZLIB, CODEC_CRC32C } codec;
+
+/* How bytes become a chunk: codecs in the order of encoding, and the order of axes. */
+typedef struct pipeline {
+    codec codecs[MAX_CODECS];
+    int n;
+    int order[CATERVA_MAX_DIMS]; /* axis i of the stored chunk is axis order[i] of the array */
+    bool reordered;
+} pipeline;
+
+typedef struct zarr_array {
+    char *folder;
+    const char *prefix; /* of chunk keys: "c" and the separator, or nothing */
+    char separator;
+    pipeline chunk;
+    bool sharded, index_first;
+    int64_t shard_shape[CATERVA_MAX_DIMS];
+    pipeline index;
+    int64_t chunk_size; /* bytes, decoded */
+    /* The last decoded chunk and the last index of a shard. -1: none. */
+    int64_t at[CATERVA_MAX_DIMS], shard_at[CATERVA_MAX_DIMS];
+    uint8_t *items;
+    bool missing;
+    uint64_t *entries; /* offset and size of each chunk of the shard; NULL: the shard is missing */
+} zarr_array;
+
+/* ---- Files ------------------------------------------------------------------------------ */
+
+/* Reads a file, or `size` bytes of it from `at`. *bytes is NULL if it does not exist. A negative
+ * `at` counts from the end; `size` -1 is the whole file. */
+static cli_exit read_file(const char *path, int64_t at, int64_t size, uint8_t **bytes,
+                          int64_t *got)
+{
+    struct stat st;
+    *bytes = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return CLI_OK;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        cli_exit code = cli_fail_sys("cannot read %s", path);
+        if (fd >= 0) close(fd);
+        return code;
+    }
+    if (at < 0) at += st.st_size;
+    if (size < 0) size = st.st_size;
+    if (at < 0 || size > st.st_size - at || size > 2 * MAX_CHUNK) {
+        close(fd);
+        return cli_fail(CLI_CORRUPT, "%s is shorter than its index says", path);
+    }
+    uint8_t *room = cli_alloc((size_t)size);
+    cli_exit code = room ? CLI_OK : CLI_IO;
+    for (int64_t done = 0; code == CLI_OK && done < size;) {
+        ssize_t n = pread(fd, room + done, (size_t)(size - done), at + done);
+        if (n < 0) code = cli_fail_sys("cannot read %s", path);
+        if (n == 0) code = cli_fail(CLI_CORRUPT, "%s ends early", path);
+        done += n;
+    }
+    close(fd);
+    if (code == CLI_OK) *bytes = room;
+    if (code != CLI_OK) free(room);
+    *got = size;
+    return code;
+}
+
+/* ---- Decoding --------------------------------------------------------------------------- */
+
+/* Each decoder replaces *bytes, which it frees, by `room` bytes at most. */
+typedef struct buffer {
+    uint8_t *bytes;
+    int64_t size;
+} buffer;
+
+static cli_exit take(buffer *b, uint8_t *bytes, int64_t size)
+{
+    free(b->bytes);
+    *b = (buffer){bytes, size};
+    return bytes ? CLI_OK : CLI_IO;
+}
+
+static cli_exit damaged(const char *path, const char *name)
+{
+    return cli_fail(CLI_CORRUPT, "%s: the bytes are not what the codec %s writes", path, name);
+}
+
+static cli_exit decode_blosc(const char *path, buffer *b, int64_t room)
+{
+    int32_t size, stored, block;
+    if (b->size < BLOSC_MIN_HEADER_LENGTH || b->size > INT32_MAX ||
+        blosc2_cbuffer_sizes(b->bytes, &size, &stored, &block) < 0 || stored != b->size ||
+        size < 0 || size > room)
+        return damaged(path, "blosc");
+    uint8_t *items = cli_alloc((size_t)size + 1);
+    if (!items) return CLI_IO;
+    blosc2_dparams params = BLOSC2_DPARAMS_DEFAULTS;
+    blosc2_context *context = blosc2_create_dctx(params);
+    int got = context ? blosc2_decompress_ctx(context, b->bytes, stored, items, size) : -1;
+    blosc2_free_ctx(context);
+    cli_exit code = take(b, items, size);
+    return got == size ? code : damaged(path, "blosc");
+}
+
+/* Decodes gzip and zlib, of which zlib recognizes each. */
+static cli_exit decode_deflate(const char *path, buffer *b, int64_t room)
+{
+    z_stream z = {.next_in = b->bytes, .avail_in = (uInt)b->size};
+    uint8_t *items = cli_alloc((size_t)room + 1);
+    if (!items) return CLI_IO;
+    z.next_out = items;
+    z.avail_out = (uInt)room + 1; /* one more byte shows that there is too much */
+    int status = inflateInit2(&z, 15 + 32);
+    if (status == Z_OK) status = inflate(&z, Z_FINISH);
+    int64_t size = (int64_t)z.total_out;
+    (void)inflateEnd(&z);
+    cli_exit code = take(b, items, size);
+    return status == Z_STREAM_END && size <= room ? code : damaged(path, "gzip");
+}
+
+static cli_exit decode_zstd(const char *path, buffer *b, int64_t room)
+{
+#ifdef CATERVA_ZSTD
+    uint8_t *items = cli_alloc((size_t)room + 1);
+    if (!items) return CLI_IO;
+    size_t size = ZSTD_decompress(items, (size_t)room, b->bytes, (size_t)b->size);
+    bool failed = ZSTD_isError(size) != 0;
+    cli_exit code = take(b, items, failed ? 0 : (int64_t)size);
+    return failed ? damaged(path, "zstd") : code;
+#else
+    (void)b, (void)room;
+    return cli_fail(CLI_UNSUPPORTED, "%s: this caterva was built without zstd", path);
+#endif
+}
+
+/* CRC-32C (Castagnoli), as in RFC 3720. */
+static uint32_t crc32c(const uint8_t *bytes, int64_t size)
+{
+    static uint32_t table[256];
+    if (!table[1])
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t c = i;
+            for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ UINT32_C(0x82f63b78) : c >> 1;
+            table[i] = c;
+        }
+    uint32_t crc = UINT32_MAX;
+    for (int64_t i = 0; i < size; i++) crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 255];
+    return ~crc;
+}
+
+static uint32_t load32(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+           (uint32_t)at[3] << 24;
+}
+
+static void store32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
+static uint64_t load64(const uint8_t *at) { return load32(at) | (uint64_t)load32(at + 4) << 32; }
+
+static cli_exit check_crc(const char *path, buffer *b)
+{
+    if (b->size >= 4 && load32(b->bytes + b->size - 4) == crc32c(b->bytes, b->size - 4)) {
+        b->size -= 4;
+        return CLI_OK;
+    }
+    return cli_fail(CLI_CORRUPT, "%s: a checksum is wrong", path);
+}
+
+/* Decodes to exactly `size` bytes. */
+static cli_exit decode(const char *path, const pipeline *p, buffer *b, int64_t size)
+{
+    for (int i = p->n - 1; i >= 0; i--) {
+        int64_t room = i == 0 ? size : MAX_CHUNK - 1; /* of checksums before other codecs too */
+        if (i > 0 && p->codecs[i - 1] == CODEC_CRC32C && i == 1) room = size + 4;
+        switch (p->codecs[i]) {
+        case CODEC_BLOSC: CLI_TRY(decode_blosc(path, b, room)); break;
+        case CODEC_ZSTD: CLI_TRY(decode_zstd(path, b, room)); break;
+        case CODEC_GZIP:
+        case CODEC_ZLIB: CLI_TRY(decode_deflate(path, b, room)); break;
+        case CODEC_CRC32C: CLI_TRY(check_crc(path, b)); break;
+        }
+    }
+    if (b->size == size) return CLI_OK;
+    return cli_fail(CLI_CORRUPT, "%s has %lld bytes of items, but a chunk has %lld", path,
+                    (long long)b->size, (long long)size);
+}
+
+/* ---- Chunks ----------------------------------------------------------------------------- */
+
+/* Returns the path of a chunk's file, to be freed. */
+static char *chunk_path(const zarr_array *a, int ndim, const int64_t *index)
+{
+    size_t size = strlen(a->folder) + 8 + 21 * (size_t)(ndim + 1);
+    char *path = cli_alloc(size);
+    if (!path) return NULL;
+    size_t used = (size_t)snprintf(path, size, "%s/%s", a->folder, a->prefix);
+    if (ndim == 0 && !*a->prefix) used += (size_t)snprintf(path + used, size - used, "0");
+    for (int d = 0; d < ndim; d++) {
+        if (d > 0 || *a->prefix) path[used++] = a->separator;
+        used += (size_t)snprintf(path + used, size - used, "%lld", (long long)index[d]);
+    }
+    path[used] = '\0';
+    return path;
+}
+
+/* Reads the index of a shard, unless it is the last one read. */
+static cli_exit read_index(zarr_array *a, const foreign_node *node, const char *path,
+                           const int64_t *shard)
+{
+    int64_t n = 1;
+    buffer b;
+    if (a->shard_at[0] >= 0 && memcmp(a->shard_at, shard, sizeof a->shard_at) == 0)
+        return CLI_OK;
+    free(a->entries);
+    a->entries = NULL;
+    a->shard_at[0] = -1;
+    for (int d = 0; d < node->ndim; d++) n *= a->shard_shape[d] / node->chunk_shape[d];
+    int64_t size = 16 * n, stored = size + (a->index.n > 0 ? 4 : 0);
+    CLI_TRY(read_file(path, a->index_first ? 0 : -stored, stored, &b.bytes, &b.size));
+    memcpy(a->shard_at, shard, sizeof a->shard_at);
+    if (!b.bytes) return CLI_OK; /* the shard does not exist */
+    cli_exit code = decode(path, &a->index, &b, size);
+    a->entries = code == CLI_OK ? cli_alloc((size_t)size) : NULL;
+    for (int64_t i = 0; a->entries && i < 2 * n; i++) a->entries[i] = load64(b.bytes + 8 * i);
+    free(b.bytes);
+    if (!a->entries) a->shard_at[0] = -1;
+    return a->entries ? CLI_OK : code == CLI_OK ? CLI_IO : code;
+}
+
+/* Reads a chunk as it is stored; b->bytes is NULL if it does not exist. `index` counts chunks. */
+static cli_exit read_chunk_bytes(zarr_array *a, const foreign_node *node, const int64_t *index,
+                                 char **path, buffer *b)
+{
+    int64_t shard[CATERVA_MAX_DIMS] = {0}, inside = 0;
+    b->bytes = NULL;
+    for (int d = 0; d < node->ndim; d++) {
+        int64_t per = a->sharded ? a->shard_shape[d] / node->chunk_shape[d] : 1;
+        shard[d] = index[d] / per;
+        inside = inside * per + index[d] % per;
+    }
+    *path = chunk_path(a, node->ndim, shard);
+    if (!*path) return CLI_IO;
+    if (!a->sharded) return read_file(*path, 0, -1, &b->bytes, &b->size);
+    CLI_TRY(read_index(a, node, *path, shard));
+    if (!a->entries || a->entries[2 * inside] == MISSING) return CLI_OK;
+    uint64_t at = a->entries[2 * inside], size = a->entries[2 * inside + 1];
+    if (at > INT64_MAX || size > INT64_MAX)
+        return cli_fail(CLI_CORRUPT, "%s: the index is damaged", *path);
+    return read_file(*path, (int64_t)at, (int64_t)size, &b->bytes, &b->size);
+}
+
+/* Puts the axes of a decoded chunk in the order of the array. */
+static cli_exit reorder(const zarr_array *a, const foreign_node *node, buffer *b)
+{
+    strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
+    int64_t src = node->item_size, dst = node->item_size;
+    uint8_t *items = cli_alloc((size_t)b->size);
+    if (!items) return CLI_IO;
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        copy.counts[d] = node->chunk_shape[d];
+        copy.dst_strides[d] = dst;
+        dst *= node->chunk_shape[d];
+        int axis = a->chunk.order[d]; /* stored axis d is this axis of the array */
+        copy.src_strides[axis] = src;
+        src *= node->chunk_shape[axis];
+    }
+    strided_copy_run(&copy, b->bytes, items);
+    return take(b, items, b->size);
+}
+
+/* Makes the chunk the array's current one: a->items, or a->missing. */
+static cli_exit load_chunk(zarr_array *a, const foreign_node *node, const int64_t *index)
+{
+    buffer b = {NULL, 0};
+    char *path = NULL;
+    if (a->at[0] >= 0 && memcmp(a->at, index, sizeof a->at) == 0) return CLI_OK;
+    free(a->items);
+    a->items = NULL;
+    a->at[0] = -1;
+    cli_exit code = read_chunk_bytes(a, node, index, &path, &b);
+    if (code == CLI_OK && b.bytes) code = decode(path, &a->chunk, &b, a->chunk_size);
+    if (code == CLI_OK && b.bytes && a->chunk.reordered) code = reorder(a, node, &b);
+    free(path);
+    if (code != CLI_OK) {
+        free(b.bytes);
+        return code;
+    }
+    a->items = b.bytes;
+    a->missing = !b.bytes;
+    memcpy(a->at, index, sizeof a->at);
+    return CLI_OK;
+}
+
+/* Copies the part of the current chunk that is in the box. */
+static void copy_part(const zarr_array *a, const foreign_node *node, const int64_t *index,
+                      const int64_t *start, const int64_t *stop, uint8_t *dst)
+{
+    strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
+    int64_t src = node->item_size, to = node->item_size, from_at = 0, to_at = 0;
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        int64_t chunk = node->chunk_shape[d], first = index[d] * chunk, last = first + chunk;
+        if (first < start[d]) first = start[d];
+        if (last > stop[d]) last = stop[d];
+        copy.counts[d] = last - first;
+        copy.src_strides[d] = a->missing ? 0 : src;
+        copy.dst_strides[d] = to;
+        from_at += a->missing ? 0 : (first - index[d] * chunk) * src;
+        to_at += (first - start[d]) * to;
+        src *= chunk;
+        to *= stop[d] - start[d];
+    }
+    strided_copy_run(&copy, a->missing ? node->fill : a->items + from_at, dst + to_at);
+}
+
+static cli_exit read_items(foreign_file *self, const foreign_node *node, const int64_t *start,
+                           const int64_t *stop, void *dst)
+{
+    (void)self;
+    zarr_array *a = node->own;
+    int64_t index[CATERVA_MAX_DIMS] = {0};
+    for (int d = 0; d < node->ndim; d++) index[d] = start[d] / node->chunk_shape[d];
+    for (int d = 0; d >= 0;) {
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        CLI_TRY(load_chunk(a, node, index));
+        copy_part(a, node, index, start, stop, dst);
+        for (d = node->ndim - 1; d >= 0; d--) {
+            if (++index[d] * node->chunk_shape[d] < stop[d]) break;
+            index[d] = start[d] / node->chunk_shape[d];
+        }
+    }
+    return CLI_OK;
+}
+
+/* Whether the box has no chunk. Shards are not examined. */
+static bool is_fill(foreign_file *self, const foreign_node *node, const int64_t *start,
+                    const int64_t *stop)
+{
+    (void)self;
+    const zarr_array *a = node->own;
+    int64_t index[CATERVA_MAX_DIMS] = {0};
+    if (a->sharded) return false;
+    for (int d = 0; d < node->ndim; d++) index[d] = start[d] / node->chunk_shape[d];
+    for (int d = 0; d >= 0;) {
+        char *path = chunk_path(a, node->ndim, index);
+        bool exists = !path || access(path, F_OK) == 0;
+        free(path);
+        if (exists) return false;
+        for (d = node->ndim - 1; d >= 0; d--) {
+            if (++index[d] * node->chunk_shape[d] < stop[d]) break;
+            index[d] = start[d] / node->chunk_shape[d];
+        }
+    }
+    return true;
+}
+
+/* ---- Chunks that move ------------------------------------------------------------------- */
+
+/* A buffer of Blosc 1 is a Blosc2 chunk with a shorter header. It can move if its blocks, which are
+ * runs of bytes, are also boxes of the chunk: some rows or slabs of it. */
+enum { BLOSC1_HEADER = 16, BLOSC2_HEADER = 32, MAX_MOVED_BLOCK = 1 << 20 };
+enum { SHUFFLED = 1, STORED = 2, BITSHUFFLED = 4, NOT_SPLIT = 16, SNAPPY = 2 };
+
+/* Whether the header is of Blosc 1, and describes a chunk of blocks that Blosc2 reads equally. */
+static bool is_movable(const uint8_t *header, const foreign_node *node, int64_t chunk_size)
+{
+    int64_t type_size = header[3], block = load32(header + 8);
+    bool extended = (header[2] & (SHUFFLED | BITSHUFFLED)) == (SHUFFLED | BITSHUFFLED);
+    return header[0] <= 2 && !extended && header[2] >> 5 != SNAPPY && !(header[2] & 8) &&
+           type_size == node->item_size && load32(header + 4) == (uint32_t)chunk_size &&
+           block > 0 && block <= MAX_MOVED_BLOCK && chunk_size % block == 0 &&
+           block % type_size == 0 &&
+           (!(header[2] & BITSHUFFLED) || block % (8 * type_size) == 0);
+}
+
+/* Sets the box of the chunk that `items` consecutive items are. Returns false if they are none. */
+static bool box_of_run(const foreign_node *node, int64_t items, int32_t *shape)
+{
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        int64_t chunk = node->chunk_shape[d], n = items < chunk ? items : chunk;
+        if (n < chunk ? chunk % n != 0 : items % chunk != 0) return false;
+        shape[d] = (int32_t)n;
+        items /= n;
+    }
+    return items == 1;
+}
+
+/* Makes a Blosc2 chunk of a buffer of Blosc 1 with `n` blocks. */
+static uint8_t *extend_header(const buffer *b, int64_t n)
+{
+    uint8_t *chunk = cli_alloc((size_t)b->size + BLOSC2_HEADER - BLOSC1_HEADER);
+    if (!chunk) return NULL;
+    uint8_t flags = b->bytes[2], type_size = b->bytes[3];
+    uint32_t block = load32(b->bytes + 8);
+    memset(chunk, 0, BLOSC2_HEADER);
+    memcpy(chunk, b->bytes, BLOSC1_HEADER);
+    memcpy(chunk + BLOSC2_HEADER, b->bytes + BLOSC1_HEADER, (size_t)b->size - BLOSC1_HEADER);
+    chunk[0] = 5; /* the version of the format */
+    chunk[2] = (uint8_t)((flags & ~(SHUFFLED | BITSHUFFLED)) | SHUFFLED | BITSHUFFLED);
+    if (type_size > 16 || block / type_size < 128) chunk[2] |= NOT_SPLIT; /* as Blosc 1 does */
+    chunk[21] = flags & BITSHUFFLED ? 2 : flags & SHUFFLED && type_size > 1 ? 1 : 0;
+    store32(chunk + 12, (uint32_t)b->size + BLOSC2_HEADER - BLOSC1_HEADER);
+    for (int64_t i = 0; i < n && !(flags & STORED); i++) {
+        uint8_t *start = chunk + BLOSC2_HEADER + 4 * i;
+        store32(start, load32(start) + BLOSC2_HEADER - BLOSC1_HEADER);
+    }
+    return chunk;
+}
+
+static cli_exit read_stored(foreign_file *self, const foreign_node *node, int64_t index,
+                            void **chunk, size_t *size)
+{
+    (void)self;
+    zarr_array *a = node->own;
+    buffer b = {NULL, 0};
+    char *path = NULL;
+    int64_t at[CATERVA_MAX_DIMS] = {0}, block = node->item_size;
+    *size = 0;
+    for (int d = node->ndim - 1; d >= 0; d--) {
+        int64_t n = (node->shape[d] + node->chunk_shape[d] - 1) / node->chunk_shape[d];
+        at[d] = index % n;
+        index /= n;
+        block *= node->block_shape[d];
+    }
+    cli_exit code = read_chunk_bytes(a, node, at, &path, &b);
+    int64_t blocks = a->chunk_size / block;
+    bool moves = code == CLI_OK && b.bytes && b.size >= BLOSC1_HEADER && b.size < MAX_CHUNK &&
+                 is_movable(b.bytes, node, a->chunk_size) && load32(b.bytes + 8) == block &&
+                 load32(b.bytes + 12) == b.size;
+    bool stored = moves && b.bytes[2] & STORED;
+    if (moves && b.size >= BLOSC1_HEADER + (stored ? a->chunk_size : 4 * blocks)) {
+        *chunk = extend_header(&b, blocks);
+        if (*chunk) *size = (size_t)b.size + BLOSC2_HEADER - BLOSC1_HEADER;
+        if (!*chunk) code = CLI_IO;
+    }
+    free(path);
+    free(b.bytes);
+    return code;
+}
+
+/* Finds out, from the first chunk, whether the chunks can move. */
+static cli_exit find_blocks(foreign_file *file, foreign_node *node, zarr_array *a)
+{
+    buffer b = {NULL, 0};
+    char *path = NULL;
+    int32_t shape[CATERVA_MAX_DIMS];
+    const int64_t first[CATERVA_MAX_DIMS] = {0};
+    if (node->ndim == 0 || a->chunk.n != 1 || a->chunk.codecs[0] != CODEC_BLOSC ||
+        a->chunk.reordered)
+        return CLI_OK;
+    cli_exit code = read_chunk_bytes(a, node, first, &path, &b);
+    if (code == CLI_OK && b.bytes && b.size >= BLOSC1_HEADER &&
+        is_movable(b.bytes, node, a->chunk_size) &&
+        box_of_run(node, load32(b.bytes + 8) / node->item_size, shape)) {
+        memcpy(node->block_shape, shape, (size_t)node->ndim * sizeof *shape);
+        file->read_stored = read_stored;
+    }
+    free(path);
+    free(b.bytes);
+    return code;
+}
+
+/* ---- Metadata: JSON --------------------------------------------------------------------- */
+
+/* What is read at the moment, and why an array cannot be read. */
+typedef struct reading {
+    foreign_file *file;
+    const char *path; /* of the metadata */
+    char problem[300];
+} reading;
+
+static cli_exit not_read(reading *r, const char *what, const char *name)
+{
+    snprintf(r->problem, sizeof r->problem, "%s %.100s is not read", what,
+             name ? cli_show(name).text : "of this kind");
+    return CLI_UNSUPPORTED;
+}
+
+/* Jansson has no integers beyond int64: those of a uint64 are parsed as the text of their digits. */
+static json_t *parse_json(char *text, size_t size, json_error_t *error)
+{
+    char *copy = NULL;
+    json_t *out = json_loadb(text, size, 0, error);
+    while (!out && json_error_code(error) == json_error_numeric_overflow) {
+        size_t end = (size_t)error->position, start;
+        while (end > 0 && (text[end - 1] < '0' || text[end - 1] > '9')) end--;
+        for (start = end; start > 0 && text[start - 1] >= '0' && text[start - 1] <= '9';) start--;
+        char *quoted = malloc(size + 2);
+        if (start == end || !quoted) break;
+        memcpy(quoted, text, start);
+        quoted[start] = '"';
+        memcpy(quoted + start + 1, text + start, end - start);
+        quoted[end + 1] = '"';
+        memcpy(quoted + end + 2, text + end, size - end);
+        free(copy);
+        text = copy = quoted;
+        size += 2;
+        out = json_loadb(text, size, 0, error);
+    }
+    free(copy);
+    return out;
+}
+
+/* Parses a file of metadata; *out is NULL if it does not exist. */
+static cli_exit load_json(const char *path, json_t **out)
+{
+    uint8_t *bytes;
+    int64_t size;
+    json_error_t error;
+    struct stat st;
+    *out = NULL;
+    if (stat(path, &st) == 0 && st.st_size > MAX_METADATA)
+        return cli_fail(CLI_CORRUPT, "%s is too large", path);
+    CLI_TRY(read_file(path, 0, -1, &bytes, &size));
+    if (!bytes) return CLI_OK;
+    *out = parse_json((char *)bytes, (size_t)size, &error);
+    free(bytes);
+    if (*out && json_is_object(*out)) return CLI_OK;
+    json_decref(*out);
+    *out = NULL;
+    return cli_fail(CLI_CORRUPT, "%s is not the JSON of an array or group: %s", path,
+                    cli_show(error.text).text);
+}
+
+static const char *text_at(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+/* Reads a list of non-negative integers; returns their number, or -1. */
+static int ints_at(const json_t *object, const char *key, int64_t *out)
+{
+    const json_t *list = json_object_get(object, key);
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > CATERVA_MAX_DIMS) return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = json_array_get(list, i);
+        out[i] = json_integer_value(one);
+        if (!json_is_integer(one) || out[i] < 0) return -1;
+    }
+    return (int)n;
+}
+
+/* Sets each member of the object as an attribute, but `dims` of version 2. */
+static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)attributes, name, value) {
+        void *packed;
+        size_t size;
+        if (!*name || (!node->is_group && strcmp(name, "_ARRAY_DIMENSIONS") == 0)) continue;
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (!text) return cli_fail(CLI_IO, "out of memory");
+        const value_input in = {text, strlen(text), NULL, name, ""};
+        cli_exit code = value_parse(&in, &packed, &size);
+        free(text);
+        if (code != CLI_OK) return code;
+        CLI_TRY(foreign_set_packed(node, name, packed, size));
+    }
+    return CLI_OK;
+}
+
+static cli_exit set_dims(foreign_node *node, const json_t *names)
+{
+    if (json_array_size(names) != (size_t)node->ndim) return CLI_OK;
+    for (int d = 0; d < node->ndim; d++) {
+        const char *name = json_string_value(json_array_get(names, (size_t)d));
+        if (name) CLI_TRY(foreign_set_dim(node, d, name));
+    }
+    return CLI_OK;
+}
+
+/* ---- Metadata: fill values -------------------------------------------------------------- */
+
+static void store(const caterva_dtype *type, uint8_t *to, const void *native, int64_t size)
+{
+    const uint8_t *from = native;
+    const uint16_t probe = 1;
+    bool little = *(const uint8_t *)&probe == 1;
+    bool swap = type->byte_order == (little ? '>' : '<');
+    for (int64_t i = 0; i < size; i++) to[i] = from[swap ? size - 1 - i : i];
+}
+
+/* Stores a float of 2, 4 or 8 bytes: a number, "NaN", "Infinity" or its bits, "0x7fc00000". */
+static bool fill_float(const caterva_dtype *type, const json_t *value, int64_t size, uint8_t *to)
+{
+    const char *text = json_string_value(value);
+    double x = json_number_value(value);
+    if (text && strncmp(text, "0x", 2) == 0) {
+        uint64_t bits = strtoull(text + 2, NULL, 16);
+        uint32_t half = (uint32_t)bits;
+        uint16_t quarter = (uint16_t)bits;
+        const void *native = size == 8 ? (const void *)&bits : size == 4 ? (void *)&half
+                                                                         : (void *)&quarter;
+        store(type, to, native, size);
+        return true;
+    }
+    if (text && strcmp(text, "NaN") == 0)
+        x = NAN;
+    else if (text && strcmp(text, "Infinity") == 0)
+        x = INFINITY;
+    else if (text && strcmp(text, "-Infinity") == 0)
+        x = -INFINITY;
+    else if (text || !json_is_number(value))
+        return false;
+    caterva_buffer from = CATERVA_BUFFER_INIT, dst = CATERVA_BUFFER_INIT;
+    char dtype[8];
+    from.data = &x;
+    from.size = sizeof x;
+    from.dtype = "=f8";
+    snprintf(dtype, sizeof dtype, "%cf%d", type->byte_order, (int)size);
+    dst.data = to;
+    dst.size = (size_t)size;
+    dst.dtype = dtype;
+    dst.casting = CATERVA_CASTING_UNSAFE;
+    return caterva_buffer_convert(&from, 1, &dst, NULL, NULL) == CATERVA_OK;
+}
+
+static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to)
+{
+    int64_t x = json_integer_value(value);
+    if (json_is_real(value) && json_real_value(value) > 9.2e18) /* of uint64 */
+        x = (int64_t)(uint64_t)json_real_value(value);
+    else if (json_is_real(value) && json_real_value(value) == floor(json_real_value(value)))
+        x = (int64_t)json_real_value(value);
+    else if (json_is_string(value) && strcmp(json_string_value(value), "NaT") == 0)
+        x = INT64_MIN;
+    else if (json_is_string(value) && type->kind == 'u')
+        x = (int64_t)strtoull(json_string_value(value), NULL, 10);
+    else if (!json_is_integer(value))
+        return false;
+    const int8_t one = (int8_t)x;
+    const int16_t two = (int16_t)x;
+    const int32_t four = (int32_t)x;
+    const void *native = type->item_size == 1   ? (const void *)&one
+                         : type->item_size == 2 ? (const void *)&two
+                         : type->item_size == 4 ? (const void *)&four
+                                                : (const void *)&x;
+    store(type, to, native, type->item_size);
+    return true;
+}
+
+/* Stores bytes that are base64 in JSON. */
+static bool fill_bytes(const caterva_dtype *type, const json_t *value, uint8_t *to)
+{
+    void *packed;
+    size_t size, at = 0;
+    char text[1024];
+    caterva_value bytes = CATERVA_VALUE_INIT;
+    const char *word = json_string_value(value);
+    if (!word || strlen(word) > sizeof text - 20 || strchr(word, '"') || strchr(word, '\\'))
+        return false;
+    snprintf(text, sizeof text, "{\"$binary\": \"%s\"}", word);
+    const value_input in = {text, strlen(text), NULL, "a fill value", ""};
+    if (value_parse(&in, &packed, &size) != CLI_OK) return false;
+    bool fits = caterva_value_next(packed, size, &at, &bytes, NULL) == CATERVA_OK &&
+                bytes.kind == CATERVA_VALUE_BYTES && bytes.size <= (size_t)type->item_size;
+    if (fits) memcpy(to, bytes.bytes, bytes.size);
+    caterva_free(packed);
+    return fits;
+}
+
+/* Stores a text as UTF-32. */
+static bool fill_text(const caterva_dtype *type, const json_t *value, uint8_t *to)
+{
+    const char *at = json_string_value(value);
+    const uint8_t *end = to + type->item_size;
+    for (; at && *at && to < end; to += 4) {
+        unsigned char first = (unsigned char)*at++;
+        int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+        uint32_t code = more ? first & (0x3fu >> more) : first;
+        for (; more > 0; more--) code = code << 6 | ((unsigned char)*at++ & 0x3f);
+        store(type, to, &code, 4);
+    }
+    return at && !*at;
+}
+
+/* Sets the item that missing chunks hold. Items that cannot be made from the JSON are an error only
+ * where chunks are missing, but that is not known before. */
+static cli_exit set_fill(reading *r, foreign_node *node, const json_t *value)
+{
+    caterva_dtype *type;
+    CLI_TRY(descr_parse(CLI_UNSUPPORTED, r->path, node->dtype, &type));
+    node->fill = cli_alloc((size_t)node->item_size);
+    if (!node->fill) {
+        caterva_dtype_free(type);
+        return CLI_IO;
+    }
+    memset(node->fill, 0, (size_t)node->item_size);
+    bool done = !value || json_is_null(value);
+    int64_t half = type->item_size / 2;
+    if (!done && type->n_fields == 0 && type->ndim == 0) switch (type->kind) {
+        case 'b':
+            node->fill[0] = json_is_true(value);
+            done = json_is_boolean(value);
+            break;
+        case 'f': done = fill_float(type, value, type->item_size, node->fill); break;
+        case 'c':
+            done = json_array_size(value) == 2 &&
+                   fill_float(type, json_array_get(value, 0), half, node->fill) &&
+                   fill_float(type, json_array_get(value, 1), half, node->fill + half);
+            break;
+        case 'i':
+        case 'u':
+        case 'm':
+        case 'M': done = fill_int(type, value, node->fill); break;
+        case 'U': done = fill_text(type, value, node->fill); break;
+        default: done = fill_bytes(type, value, node->fill);
+        }
+    caterva_dtype_free(type);
+    return done ? CLI_OK : not_read(r, "the fill value", json_string_value(value));
+}
+
+/* ---- Metadata: codecs ------------------------------------------------------------------- */
+
+static bool find_codec(const char *name, codec *out)
+{
+    static const struct {
+        const char *name;
+        codec codec;
+    } known[] = {{"blosc", CODEC_BLOSC}, {"zstd", CODEC_ZSTD},     {"gzip", CODEC_GZIP},
+                 {"zlib", CODEC_ZLIB},   {"crc32c", CODEC_CRC32C}, {"numcodecs.zlib", CODEC_ZLIB},
+                 {"numcodecs.zstd", CODEC_ZSTD}, {"numcodecs.gzip", CODEC_GZIP},
+                 {"numcodecs.blosc", CODEC_BLOSC}};
+    for (size_t i = 0; name && i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        *out = known[i].codec;
+        return true;
+    }
+    return false;
+}
+
+static cli_exit add_codec(reading *r, pipeline *p, const char *name)
+{
+    if (p->n == MAX_CODECS || !find_codec(name, &p->codecs[p->n]))
+        return not_read(r, "the codec", name);
+    p->n++;
+    return CLI_OK;
+}
+
+static cli_exit set_order(reading *r, pipeline *p, const json_t *settings, int ndim)
+{
+    int64_t order[CATERVA_MAX_DIMS];
+    bool seen[CATERVA_MAX_DIMS] = {false};
+    const char *word = text_at(settings, "order");
+    if (word) /* of early version 3 */
+        for (int d = 0; d < ndim; d++) order[d] = *word == 'F' ? ndim - 1 - d : d;
+    else if (ints_at(settings, "order", order) != ndim)
+        return cli_fail(CLI_CORRUPT, "%s: the codec transpose has no valid order", r->path);
+    int before[CATERVA_MAX_DIMS];
+    memcpy(before, p->order, sizeof before);
+    for (int d = 0; d < ndim; d++) {
+        if (order[d] >= ndim || seen[order[d]])
+            return cli_fail(CLI_CORRUPT, "%s: the codec transpose has no valid order", r->path);
+        seen[order[d]] = true;
+        p->order[d] = before[order[d]];
+        p->reordered = p->reordered || p->order[d] != d;
+    }
+    return CLI_OK;
+}
+
+static const char *name_of(const json_t *entry)
+{
+    return json_is_string(entry) ? json_string_value(entry) : text_at(entry, "name");
+}
+
+/* The codecs of version 3. `*big` is set by the codec bytes; `*shard` is the configuration of
+ * sharding, which must be the only codec of its list. */
+static cli_exit read_codecs(reading *r, const json_t *list, int ndim, pipeline *p,
+                            bool *big, const json_t **shard)
+{
+    size_t i;
+    const json_t *entry;
+    *p = (pipeline){.n = 0};
+    for (int d = 0; d < ndim; d++) p->order[d] = d;
+    if (!json_is_array(list)) return cli_fail(CLI_CORRUPT, "%s has no list of codecs", r->path);
+    json_array_foreach((json_t *)list, i, entry) {
+        const char *name = name_of(entry);
+        const json_t *settings = json_object_get(entry, "configuration");
+        const char *endian = text_at(settings, "endian");
+        if (name && strcmp(name, "bytes") == 0)
+            *big = endian && strcmp(endian, "big") == 0;
+        else if (name && strcmp(name, "transpose") == 0 && p->n == 0)
+            CLI_TRY(set_order(r, p, settings, ndim));
+        else if (name && strcmp(name, "sharding_indexed") == 0 && shard &&
+                 json_array_size(list) == 1)
+            *shard = settings;
+        else
+            CLI_TRY(add_codec(r, p, name));
+    }
+    return CLI_OK;
+}
+
+/* ---- Metadata: dtypes of version 3 ------------------------------------------------------ */
+
+static cli_exit dtype_of(reading *r, const json_t *type, bool big, char out[64])
+{
+    static const struct {
+        const char *name, *code;
+    } plain[] = {{"bool", "|b1"},   {"int8", "|i1"},    {"int16", "i2"},      {"int32", "i4"},
+                 {"int64", "i8"},   {"uint8", "|u1"},   {"uint16", "u2"},     {"uint32", "u4"},
+                 {"uint64", "u8"},  {"float16", "f2"},  {"float32", "f4"},    {"float64", "f8"},
+                 {"complex64", "c8"}, {"complex128", "c16"}};
+    const char *name = name_of(type);
+    const json_t *settings = json_object_get(type, "configuration");
+    char order = big ? '>' : '<';
+    int64_t bytes = json_integer_value(json_object_get(settings, "length_bytes"));
+    int64_t factor = json_integer_value(json_object_get(settings, "scale_factor"));
+    const char *unit = text_at(settings, "unit");
+    for (size_t i = 0; name && i < sizeof plain / sizeof plain[0]; i++) {
+        if (strcmp(plain[i].name, name) != 0) continue;
+        const char *code = plain[i].code;
+        if (*code == '|')
+            snprintf(out, 64, "%s", code);
+        else
+            snprintf(out, 64, "%c%s", order, code);
+        return CLI_OK;
+    }
+    bool time = name && strcmp(name, "numpy.datetime64") == 0;
+    if ((time || (name && strcmp(name, "numpy.timedelta64") == 0)) && unit && factor > 0) {
+        char times[24] = "";
+        if (factor > 1) snprintf(times, sizeof times, "%lld", (long long)factor);
+        bool generic = strcmp(unit, "generic") == 0;
+        snprintf(out, 64, generic ? "%c%c8" : "%c%c8[%s%.8s]", order, time ? 'M' : 'm', times,
+                 unit);
+        return CLI_OK;
+    }
+    if (name && strcmp(name, "fixed_length_utf32") == 0 && bytes > 0 && bytes % 4 == 0) {
+        snprintf(out, 64, "%cU%lld", order, (long long)(bytes / 4));
+        return CLI_OK;
+    }
+    if (name && strcmp(name, "null_terminated_bytes") == 0 && bytes > 0) {
+        snprintf(out, 64, "|S%lld", (long long)bytes);
+        return CLI_OK;
+    }
+    if (name && strcmp(name, "raw_bytes") == 0 && bytes > 0) {
+        snprintf(out, 64, "|V%lld", (long long)bytes);
+        return CLI_OK;
+    }
+    if (name && name[0] == 'r' && name[1] >= '1' && name[1] <= '9' && atoi(name + 1) % 8 == 0) {
+        snprintf(out, 64, "|V%d", atoi(name + 1) / 8);
+        return CLI_OK;
+    }
+    return not_read(r, "the data type", name);
+}
+
+/* ---- Metadata: arrays ------------------------------------------------------------------- */
+
+/* Checks the shape of chunks and computes their size. */
+static cli_exit check_chunks(reading *r, const foreign_node *node, zarr_array *a)
+{
+    a->chunk_size = node->item_size;
+    for (int d = 0; d < node->ndim; d++) {
+        if (node->chunk_shape[d] < 1 ||
+            (a->sharded && (a->shard_shape[d] < 1 || a->shard_shape[d] % node->chunk_shape[d])))
+            return cli_fail(CLI_CORRUPT, "%s: the shape of the chunks is not valid", r->path);
+        if (__builtin_mul_overflow(a->chunk_size, node->chunk_shape[d], &a->chunk_size) ||
+            a->chunk_size >= MAX_CHUNK)
+            return cli_fail(CLI_UNSUPPORTED, "%s: chunks of 2 GiB or more are not read", r->path);
+    }
+    int64_t n = 1;
+    for (int d = 0; a->sharded && d < node->ndim; d++)
+        if (__builtin_mul_overflow(n, a->shard_shape[d] / node->chunk_shape[d], &n) ||
+            n > MAX_CHUNK / 16)
+            return cli_fail(CLI_UNSUPPORTED, "%s: a shard has too many chunks", r->path);
+    return CLI_OK;
+}
+
+static zarr_array *make_array(foreign_node *node, const char *folder)
+{
+    zarr_array *a = cli_alloc(sizeof *a);
+    if (!a) return NULL;
+    *a = (zarr_array){.prefix = "", .separator = '.', .at = {-1}, .shard_at = {-1}};
+    a->folder = cli_copy_text(folder);
+    node->own = a;
+    return a->folder ? a : NULL;
+}
+
+/* Reads the configuration of sharding: the pipeline of the chunks inside, and of the index. */
+static cli_exit read_sharding(reading *r, const json_t *settings, foreign_node *node,
+                              zarr_array *a, bool *big)
+{
+    bool index_big = false;
+    const char *place = text_at(settings, "index_location");
+    memcpy(a->shard_shape, node->chunk_shape, sizeof a->shard_shape);
+    a->sharded = true;
+    a->index_first = place && strcmp(place, "start") == 0;
+    if (ints_at(settings, "chunk_shape", node->chunk_shape) != node->ndim)
+        return cli_fail(CLI_CORRUPT, "%s: the chunks of shards have no valid shape", r->path);
+    CLI_TRY(read_codecs(r, json_object_get(settings, "index_codecs"), 0, &a->index,
+                        &index_big, NULL));
+    if (index_big || a->index.n > 1 || (a->index.n == 1 && a->index.codecs[0] != CODEC_CRC32C))
+        return not_read(r, "an index of shards", NULL);
+    return read_codecs(r, json_object_get(settings, "codecs"), node->ndim, &a->chunk, big,
+                       NULL);
+}
+
+/* Reads the shape before the dtype is known, whose byte order a codec has. */
+static cli_exit read_array_3(reading *r, foreign_node *node,
+                             const json_t *meta, zarr_array *a)
+{
+    bool big = false;
+    char dtype[64];
+    const json_t *shard = NULL;
+    int64_t shape[CATERVA_MAX_DIMS];
+    const json_t *grid = json_object_get(meta, "chunk_grid");
+    const json_t *keys = json_object_get(meta, "chunk_key_encoding");
+    const json_t *encoding = json_object_get(keys, "configuration");
+    node->ndim = ints_at(meta, "shape", shape);
+    int n = ints_at(json_object_get(grid, "configuration"), "chunk_shape", node->chunk_shape);
+    if (node->ndim < 0) return cli_fail(CLI_CORRUPT, "%s has no valid shape", r->path);
+    if (!name_of(grid) || strcmp(name_of(grid), "regular") != 0 || n != node->ndim)
+        return not_read(r, "the chunk grid", name_of(grid));
+    bool plain = name_of(keys) && strcmp(name_of(keys), "v2") == 0;
+    const char *separator = text_at(encoding, "separator");
+    a->prefix = plain ? "" : "c";
+    a->separator = separator ? *separator : plain ? '.' : '/';
+    if (json_array_size(json_object_get(meta, "storage_transformers")) > 0)
+        return not_read(r, "a storage transformer", NULL);
+    CLI_TRY(read_codecs(r, json_object_get(meta, "codecs"), node->ndim, &a->chunk, &big,
+                        &shard));
+    if (shard) CLI_TRY(read_sharding(r, shard, node, a, &big));
+    CLI_TRY(dtype_of(r, json_object_get(meta, "data_type"), big, dtype));
+    CLI_TRY(foreign_set_shape(r->file, node, dtype, node->ndim, shape));
+    CLI_TRY(set_fill(r, node, json_object_get(meta, "fill_value")));
+    return set_dims(node, json_object_get(meta, "dimension_names"));
+}
+
+/* The dtype of version 2: a text, or a list of fields as in .npy headers. Release *out with free. */
+static cli_exit dtype_2(reading *r, const json_t *type, char **out)
+{
+    const char *text = json_string_value(type);
+    if (!text) return not_read(r, "a structured data type", NULL);
+    if (strchr(text, 'O')) return not_read(r, "the data type", text);
+    return descr_for_array(CLI_UNSUPPORTED, r->path, text, out);
+}
+
+static cli_exit read_array_2(reading *r, foreign_node *node,
+                             const json_t *meta, zarr_array *a)
+{
+    int64_t shape[CATERVA_MAX_DIMS];
+    const json_t *compressor = json_object_get(meta, "compressor");
+    const char *order = text_at(meta, "order");
+    const char *separator = text_at(meta, "dimension_separator");
+    char *dtype;
+    int ndim = ints_at(meta, "shape", shape);
+    if (ndim < 0 || ints_at(meta, "chunks", node->chunk_shape) != ndim)
+        return cli_fail(CLI_CORRUPT, "%s has no valid shape", r->path);
+    if (separator) a->separator = *separator;
+    if (json_array_size(json_object_get(meta, "filters")) > 0)
+        return not_read(r, "the filter",
+                        text_at(json_array_get(json_object_get(meta, "filters"), 0), "id"));
+    for (int d = 0; d < ndim; d++) {
+        bool reversed = order && *order == 'F';
+        a->chunk.order[d] = reversed ? ndim - 1 - d : d;
+        a->chunk.reordered = a->chunk.reordered || a->chunk.order[d] != d;
+    }
+    if (json_is_object(compressor))
+        CLI_TRY(add_codec(r, &a->chunk, text_at(compressor, "id")));
+    CLI_TRY(dtype_2(r, json_object_get(meta, "dtype"), &dtype));
+    cli_exit code = foreign_set_shape(r->file, node, dtype, ndim, shape);
+    free(dtype);
+    return code == CLI_OK ? set_fill(r, node, json_object_get(meta, "fill_value")) : code;
+}
+
+/* ---- The tree --------------------------------------------------------------------------- */
+
+static char *join(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = cli_alloc(size);
+    if (path) snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+/* The metadata of a folder: of version 3, or of version 2 with its attributes apart. */
+typedef struct metadata {
+    char *path; /* of the file that has it */
+    json_t *json, *attributes;
+    int version;
+    bool is_array;
+} metadata;
+
+static void free_metadata(metadata *m)
+{
+    json_decref(m->json);
+    json_decref(m->attributes);
+    free(m->path);
+    *m = (metadata){.path = NULL};
+}
+
+static cli_exit load_part(const char *folder, const char *name, char **path, json_t **out)
+{
+    free(*path);
+    *path = join(folder, name);
+    return *path ? load_json(*path, out) : CLI_IO;
+}
+
+static cli_exit load_metadata(const char *folder, metadata *m)
+{
+    char *path = NULL;
+    *m = (metadata){.version = 3};
+    CLI_TRY(load_part(folder, "zarr.json", &m->path, &m->json));
+    if (m->json) {
+        const char *kind = text_at(m->json, "node_type");
+        m->is_array = kind && strcmp(kind, "array") == 0;
+        m->attributes = json_incref(json_object_get(m->json, "attributes"));
+        return CLI_OK;
+    }
+    m->version = 2;
+    CLI_TRY(load_part(folder, ".zarray", &m->path, &m->json));
+    m->is_array = m->json != NULL;
+    if (!m->json) CLI_TRY(load_part(folder, ".zgroup", &m->path, &m->json));
+    if (!m->json) return CLI_OK;
+    cli_exit code = load_part(folder, ".zattrs", &path, &m->attributes);
+    free(path);
+    return code;
+}
+
+static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
+                          const metadata *m)
+{
+    zarr_array *a = make_array(node, folder);
+    if (!a) return CLI_IO;
+    r->path = m->path;
+    CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
+                            : read_array_2(r, node, m->json, a));
+    CLI_TRY(check_chunks(r, node, a));
+    if (m->version == 2)
+        CLI_TRY(set_dims(node, json_object_get(m->attributes, "_ARRAY_DIMENSIONS")));
+    return find_blocks(r->file, node, a);
+}
+
+static cli_exit add_folder(foreign_file *file, const char *folder, const char *key, int depth);
+
+static int order_of_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Lists the names of the folders inside a folder, sorted. */
+static cli_exit list_folders(const char *folder, char ***names, size_t *n)
+{
+    size_t room = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    if (!dir) return cli_fail_sys("cannot list %s", folder);
+    while ((entry = readdir(dir))) {
+        if (entry->d_name[0] == '.' ||
+            (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK))
+            continue;
+        if (*n == room) {
+            char **grown = realloc(*names, (room = 2 * room + 8) * sizeof *grown);
+            if (!grown) break;
+            *names = grown;
+        }
+        (*names)[*n] = cli_copy_text(entry->d_name);
+        if (!(*names)[*n]) break;
+        ++*n;
+    }
+    closedir(dir);
+    if (*n > 1) qsort(*names, *n, sizeof **names, order_of_names);
+    return entry ? CLI_IO : CLI_OK;
+}
+
+static cli_exit add_members(foreign_file *file, const char *folder, const char *key, int depth)
+{
+    char **names = NULL;
+    size_t n = 0;
+    if (depth == MAX_DEPTH)
+        return foreign_lose(file, "%s: groups are nested more than %d deep", key, MAX_DEPTH);
+    cli_exit code = list_folders(folder, &names, &n);
+    for (size_t i = 0; i < n; i++) {
+        char *below = join(folder, names[i]);
+        char *inner = join(key[1] ? key : "", names[i]);
+        if (!below || !inner) code = CLI_IO;
+        if (code == CLI_OK) code = add_folder(file, below, inner, depth + 1);
+        free(below);
+        free(inner);
+        free(names[i]);
+    }
+    free(names);
+    return code;
+}
+
+static void free_array(void *own)
+{
+    zarr_array *a = own;
+    if (!a) return;
+    free(a->folder);
+    free(a->items);
+    free(a->entries);
+    free(a);
+}
+
+/* An array that cannot be read is left out of the file, unless it is the whole file. */
+static cli_exit leave_out(const reading *r, foreign_node *node, int depth)
+{
+    if (!r->problem[0]) return CLI_UNSUPPORTED; /* it was reported */
+    if (depth == 0) return cli_fail(CLI_UNSUPPORTED, "%s: %s", r->path, r->problem);
+    cli_exit code = foreign_lose(r->file, "%s: %s", node->key, r->problem);
+    free_array(node->own);
+    foreign_drop(r->file);
+    return code;
+}
+
+static cli_exit add_node(foreign_file *file, const char *folder, const char *key, int depth,
+                         const metadata *m)
+{
+    reading r = {.file = file};
+    foreign_node *node = foreign_add(file, key, !m->is_array);
+    if (!node) return CLI_IO;
+    cli_exit code = m->is_array ? add_array(&r, node, folder, m) : CLI_OK;
+    if (code == CLI_UNSUPPORTED && m->is_array) return leave_out(&r, node, depth);
+    if (code == CLI_OK) code = set_attributes(node, m->attributes);
+    return code == CLI_OK && !m->is_array ? add_members(file, folder, key, depth) : code;
+}
+
+static cli_exit add_folder(foreign_file *file, const char *folder, const char *key, int depth)
+{
+    metadata m;
+    cli_exit code = load_metadata(folder, &m);
+    if (code == CLI_OK && m.json) code = add_node(file, folder, key, depth, &m);
+    free_metadata(&m);
+    return code;
+}
+
+static void close_zarr(foreign_file *self)
+{
+    for (size_t i = 0; i < self->n; i++) free_array(self->nodes[i].own);
+}
+
+/* An array that is the whole store has the key "/data", in a group without attributes. */
+static cli_exit open_zarr(foreign_file *file)
+{
+    metadata m;
+    file->read = read_items;
+    file->is_fill = is_fill;
+    file->close = close_zarr;
+    cli_exit code = load_metadata(file->path, &m);
+    bool is_array = m.is_array;
+    bool found = m.json != NULL;
+    free_metadata(&m);
+    if (code != CLI_OK) return code;
+    if (!found) return cli_fail(CLI_UNSUPPORTED, "%s is not a Zarr store", file->path);
+    if (is_array && !foreign_add(file, "/", true)) return CLI_IO;
+    return add_folder(file, file->path, is_array ? "/data" : "/", 0);
+}
+
+const foreign_format foreign_zarr = {
+    .interface = FOREIGN_INTERFACE, .name = "zarr", .open = open_zarr};

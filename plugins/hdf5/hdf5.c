@@ -1,0 +1,44 @@
+/* Plug-in hdf5: HDF5 files, and NetCDF-4 files, which are HDF5. types.c has the types, filters.c the
+ * codecs, read.c and write.c the two directions. libhdf5 prints nothing: its message becomes part of
+ * ours. */
+#include "hdf5.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void h5_close(hid_t id)
+{
+    if (id >= 0) H5Idec_ref(id);
+}
+
+void h5_begin(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    h5_register_filters();
+}
+
+/* The first entry of an upward walk is the cause. */
+static herr_t take_cause(unsigned n, const H5E_error2_t *entry, void *text)
+{
+    if (n == 0 && entry->desc) snprintf(text, 200, "%s", entry->desc);
+    return 0;
+}
+
+cli_exit h5_fail(cli_exit code, const char *path, const char *key)
+{
+    char cause[200] = "the file is damaged";
+    if (cli_interrupted()) return CLI_INTERRUPTED;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_cause, cause);
+    bool is_newer = strncmp(cause, "bad version number", 18) == 0;
+    return cli_fail(code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
+                    is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such"
+                             : "");
+}
+
+__attribute__((visibility("default"))) extern const foreign_format caterva_format;
+const foreign_format caterva_format = {
+    .interface = FOREIGN_INTERFACE,
+    .name = "hdf5",
+    .open = h5_open,
+    .create = h5_create,
+};

@@ -1,0 +1,212 @@
+"""NetCDF files there and back: what netCDF4, xarray and nccopy write, compared with NumPy."""
+
+import struct
+import subprocess
+
+import blosc2
+import numpy as np
+
+from tool_cli import main, run
+from tool_foreign import (ForeignCase, hostile_environment, items, library_crashes, need,
+                          need_plugin, random_of, rounds, sentences)
+
+need_plugin("netcdf")
+need_plugin("hdf5")
+netCDF4, xarray = need("netCDF4", "xarray")
+
+CLASSIC = {"NETCDF3_CLASSIC": ["i1", "S1", "i2", "i4", "f4", "f8"],
+           "NETCDF3_64BIT_OFFSET": ["i1", "S1", "i2", "i4", "f4", "f8"],
+           "NETCDF3_64BIT_DATA": ["i1", "u1", "S1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]}
+NEW = ["?", "i1", "u1", "<i2", ">i2", "u2", "i4", ">u4", "i8", "u8", "f4", ">f4", "f8", ">f8", "S5", "<c16", "M8[s]", "m8[ns]", "<U4"]
+
+
+def random_file(rng, path, form):
+    """Writes a file of random variables, and returns their items."""
+    values = {}
+    with netCDF4.Dataset(path, "w", format=form) as file:
+        file.title = "grün"
+        lengths = {"time": rng.randrange(1, 5), "y": rng.randrange(1, 8), "x": rng.randrange(1, 8)}
+        for name, length in lengths.items():
+            file.createDimension(name, None if name == "time" else length)
+        for n in range(6):
+            dims = tuple(d for d in lengths if rng.random() < 0.6)
+            dtype = rng.choice(CLASSIC[form])
+            variable = file.createVariable("v%d" % n, dtype, dims)
+            variable.set_auto_maskandscale(False)
+            data = items(rng, tuple(lengths[d] for d in dims), dtype)
+            variable[...] = data
+            values["v%d" % n] = data, list(dims)
+            variable.units = rng.choice(("K", "", "日本"))
+            variable.number = np.dtype(rng.choice(CLASSIC[form][2:])).type(3)
+            variable.many = np.arange(3, dtype="f4")
+    return values
+
+
+class Netcdf(ForeignCase):
+    def there(self, path, *options):
+        subprocess.run(["rm", "-rf", self.path("tree.b2d")], check=True)
+        self.ok("convert", path, self.path("tree.b2d"), "--verify", *options)
+        return self.path("tree.b2d")
+
+    def same_files(self, a, b):
+        with netCDF4.Dataset(a) as one, netCDF4.Dataset(b) as two:
+            self.assertEqual(one.__dict__, two.__dict__)
+            self.assertEqual(set(one.variables), set(two.variables))
+            for name in one.variables:
+                for file in (one, two):
+                    file[name].set_auto_maskandscale(False)
+                self.assertEqual(one[name].dtype, two[name].dtype, name)
+                self.assertEqual(one[name].dimensions, two[name].dimensions, name)
+                self.assertEqual(one[name][...].tobytes(), two[name][...].tobytes(), name)
+                self.assertEqual(set(one[name].ncattrs()), set(two[name].ncattrs()))
+                for key in one[name].ncattrs():
+                    values = [np.asarray(f[name].getncattr(key)) for f in (one, two)]
+                    self.assertEqual(values[0].dtype, values[1].dtype, (name, key))
+                    np.testing.assert_array_equal(*values)
+            for name, dim in one.dimensions.items():
+                if name in two.dimensions: # netCDF alone keeps those that no variable has
+                    self.assertEqual(dim.isunlimited(), two.dimensions[name].isunlimited())
+
+    def test_classic(self):
+        rng = random_of(self)
+        for trial in range(rounds(25)):
+            form = rng.choice(list(CLASSIC))
+            with self.subTest(trial=trial, form=form):
+                values = random_file(rng, self.path("a.nc"), form)
+                used = {d for _, dims in values.values() for d in dims}
+                if used != {"time", "x", "y"}:
+                    continue # a warning tells that the others are lost
+                tree = self.there(self.path("a.nc"))
+                for name, (data, dims) in values.items():
+                    self.same(tree / (name + ".b2nd"), data)
+                    meta = self.attributes(tree / (name + ".b2nd"))
+                    self.assertEqual(meta.get("dims", []), dims)
+                self.ok("convert", tree, self.path("b.nc"), "-f")
+                self.same_files(self.path("a.nc"), self.path("b.nc"))
+
+    def test_xarray(self):
+        """Data sets that xarray writes are identical when they return."""
+        rng = random_of(self)
+        for trial in range(rounds(10)):
+            random = np.random.default_rng(rng.getrandbits(32))
+            nt, nx = rng.randrange(1, 9), rng.randrange(1, 9)
+            data = xarray.Dataset(
+                {"t": (("time", "x"), random.random((nt, nx)).astype(rng.choice(("f4", "f8"))),
+                       {"units": "K", "number": np.int16(3), "many": np.array([1.5, 2.5])}),
+                 "word": (("x",), np.array([rng.choice(("a", "bcd", "", "grün")) for _ in range(nx)])),
+                 "byte": (("x",), random.integers(97, 99, nx).astype("u1").view("S1")),
+                 "flag": (("x",), random.integers(0, 2, nx).astype(bool)),
+                 "packed": (("time",), np.array([1.0] * nt)), "one": ((), 5)},
+                {"time": np.arange("2020-01", nt, dtype="M8[D]").astype("M8[ns]")
+                 if nt == 0 else np.datetime64("2020-01-01", "ns") + np.arange(nt) * 10**14,
+                 "x": np.arange(nx) * 2.0, "place": (("x",), np.arange(nx, dtype="i4"))},
+                {"title": "grün", "n": 3})
+            data["packed"].encoding = {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1}
+            form = rng.choice(("NETCDF3_CLASSIC", "NETCDF3_64BIT", "NETCDF4"))
+            if form != "NETCDF4":
+                data = data.drop_vars("place").assign_attrs(n=np.int32(3))
+                data["one"] = data["one"].astype("i4")
+            data.to_netcdf(self.path("a.nc"), format=form, engine="netcdf4",
+                           unlimited_dims=rng.choice(([], ["time"])))
+            self.ok("convert", self.there(self.path("a.nc")), self.path("b.nc"), "-f")
+            with xarray.open_dataset(self.path("a.nc"), engine="netcdf4") as one, \
+                    xarray.open_dataset(self.path("b.nc"), engine="netcdf4") as two:
+                with self.subTest(trial=trial, form=form):
+                    xarray.testing.assert_identical(one.load(), two.load())
+                    self.assertEqual(one.encoding["unlimited_dims"],
+                                     two.encoding["unlimited_dims"])
+                    for name in one.variables:
+                        self.assertEqual(*[f[name].encoding.get("dtype") for f in (one, two)])
+
+    def test_written_types(self):
+        rng = random_of(self)
+        for dtype in NEW:
+            shape = rng.choice(((5,), (3, 3), ()))
+            data = items(rng, shape, "u1").astype(dtype) if dtype != "<U4" else \
+                np.full(shape, "grün", dtype)
+            blosc2.asarray(data, urlpath=str(self.path("a.b2nd")), mode="w")
+            self.ok("convert", self.path("a.b2nd"), self.path("a.nc"), "-f")
+            with self.subTest(dtype=dtype), xarray.open_dataset(
+                    self.path("a.nc"), engine="netcdf4", auto_complex=True,
+                    mask_and_scale=True) as file:
+                read = file["data"].values
+                if data.dtype.kind == "S":
+                    self.assertEqual(read.tolist(), data.tolist())
+                else:
+                    np.testing.assert_array_equal(read, data)
+
+    def test_enumerations_and_groups(self):
+        with netCDF4.Dataset(self.path("a.nc"), "w") as file:
+            group = file.createGroup("a/b")
+            file.createDimension("x", 3)
+            file.createVariable("z", "f4", ("x",))[:] = [1, 2, 3]
+            kind = group.createEnumType("i2", "kind", {"no": 0, "yes": 500})
+            group.createVariable("e", kind, ("x",), fill_value=0)[:] = [0, 500, 0]
+            group.note = "below"
+        status, _, err = run("convert", self.path("a.nc"), self.path("a.b2z"))
+        self.assertEqual(status, 0, err)
+        self.ok("convert", self.path("a.b2z"), self.path("b.nc"))
+        with netCDF4.Dataset(self.path("b.nc")) as file:
+            self.assertEqual(file["a/b/e"].datatype.enum_dict, {"no": 0, "yes": 500})
+            self.assertEqual(file["a/b/e"][:].tolist(), [None, 500, None])
+            self.assertEqual(file["a/b"].note, "below")
+            self.assertEqual((list(file.dimensions), list(file["a/b"].dimensions)), (["x"], []))
+
+    def test_what_is_lost(self):
+        array = blosc2.asarray(np.arange(3, dtype="f2"), urlpath=str(self.path("a.b2nd")))
+        array.schunk.vlmeta["map"] = {"a": 1}
+        array.schunk.vlmeta["truth"] = True
+        status, _, err = run("convert", self.path("a.b2nd"), self.path("a.nc"))
+        self.assertEqual(status, 0, err)
+        self.assertEqual(err.count("\n"), 3, err)
+        for word in ("float32", " map ", " truth "):
+            self.assertIn(word, err)
+        blosc2.asarray(np.zeros(3, [("a", ">i4")]), urlpath=str(self.path("s.b2nd")))
+        self.refused("convert", self.path("s.b2nd"), self.path("s.nc"))
+        self.assertEqual(self.names(), ["a.b2nd", "a.nc", "s.b2nd"])
+
+    # ---- Hostile files ---------------------------------------------------------------------
+
+    def make_small(self):
+        path = self.path("small.nc")
+        with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+            file.createDimension("t", None)
+            file.createDimension("x", 4)
+            file.createVariable("t", "f8", ("t",))[:] = [1, 2, 3]
+            file.createVariable("v", "i2", ("t", "x"))[:] = np.arange(12).reshape(3, 4)
+            file["v"].units = "K"
+            file.createVariable("c", "S1", ("x",))[:] = b"a"
+            file.numbers = np.arange(3.0)
+        return path.read_bytes()
+
+    def test_mutations(self):
+        rng = random_of(self)
+        whole = self.make_small()
+        crashes = 0
+        for data in self.mutated(rng, whole, rounds(150)):
+            self.path("m.nc").write_bytes(data)
+            status, _, err = run("convert", self.path("m.nc"), self.path("m.b2z"), "-f",
+                                 **hostile_environment(self.folder))
+            if library_crashes(status, err):
+                crashes += 1
+                continue
+            self.assertIn(status, (0, 3, 4, 5), err)
+            self.assertEqual(sentences(err), status != 0, err)
+        print("%d crashes of libnetcdf" % crashes)
+
+    def test_truncations(self):
+        whole = self.make_small()
+        for size in range(4, len(whole), 11):
+            self.path("t.nc").write_bytes(whole[:size])
+            self.refused("convert", self.path("t.nc"), self.path("t.b2z"),
+                         **hostile_environment(self.folder))
+
+    def test_a_terabyte_in_a_small_file(self):
+        whole = self.make_small()
+        at = whole.index(b"\0\0\0\1x\0\0\0") + 8
+        self.path("t.nc").write_bytes(whole[:at] + struct.pack(">i", 1 << 30) + whole[at + 4:])
+        self.refused("convert", self.path("t.nc"), self.path("t.b2z"))
+
+
+if __name__ == "__main__":
+    main()
