@@ -35,6 +35,9 @@ static inline const char *cv_error_text_filled(int failed, int sys_errno, char *
 
 /* Returns the system's text for `sys_errno`, never NULL and never empty. The result may be in
  * `text`, whose `size` is at least 16. */
+#ifdef _WIN32
+const char *cv_error_text(int sys_errno, char *text, size_t size);
+#else
 static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 {
     text[0] = '\0';
@@ -42,6 +45,7 @@ static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
         char *: cv_error_text_returned,
         int: cv_error_text_filled)(strerror_r(sys_errno, text, size), sys_errno, text, size);
 }
+#endif
 
 /* ---- Text of errors ----
  *
@@ -67,7 +71,9 @@ typedef caterva_error cv_error;
 
 #define CV_OK CATERVA_OK
 
-#if defined(__GNUC__) || defined(__clang__)
+#ifdef __MINGW_PRINTF_FORMAT /* its own printf, as in C11 */
+#define CV_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
+#elif defined(__GNUC__) || defined(__clang__)
 #define CV_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define CV_PRINTF(fmt, args)

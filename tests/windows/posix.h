@@ -1,0 +1,56 @@
+/* What the tests use of POSIX and Windows lacks, included before everything else. Paths are UTF-8.
+ * What cannot be had skips the test: inside cmocka the single one, else the whole program. */
+#ifndef TESTS_WINDOWS_POSIX_H
+#define TESTS_WINDOWS_POSIX_H
+
+#include <direct.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <io.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- What Windows has under another name ---- */
+
+int posix_mkdir(const char *path);
+#define mkdir(path, mode) ((void)(mode), posix_mkdir(path))
+#define lstat(path, out) stat(path, out)
+char *mkdtemp(char *path);
+int setenv(const char *name, const char *value, int replace);
+int unsetenv(const char *name);
+ssize_t pread(int fd, void *bytes, size_t size, off_t pos);
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t pos);
+int fsync(int fd);
+int pipe(int ends[2]);
+int link(const char *from, const char *to);
+#define getuid() 1000
+#define geteuid() 1000
+#define O_CLOEXEC _O_NOINHERIT
+#define O_NOFOLLOW 0
+
+/* Ends the program after so many seconds; 0 does not. */
+unsigned alarm(unsigned seconds);
+
+/* ---- What it lacks ---- */
+
+_Noreturn void posix_lacks(const char *what);
+
+#ifdef TESTS_WITH_CMOCKA
+void _skip(const char *file, int line);
+#define LACKS(name) (_skip(__FILE__, __LINE__), 0)
+#else
+#define LACKS(name) (posix_lacks(name), 0)
+#endif
+#define fork() LACKS("fork")
+#define symlink(to, path) LACKS("symlink")
+#define mkfifo(path, mode) LACKS("mkfifo")
+#define chown(path, user, group) LACKS("chown")
+#define readlink(path, bytes, size) LACKS("readlink")
+
+#endif
