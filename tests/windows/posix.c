@@ -4,6 +4,7 @@
 
 #include <ftw.h>
 #include <process.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 
 /* Files are opened as bytes. */
@@ -13,7 +14,7 @@ unsigned int _CRT_fmode = _O_BINARY;
 
 enum { MOST = 4096 };
 
-static const wchar_t *wide(const char *path, wchar_t out[MOST])
+static const wchar_t *wide(const char *path, wchar_t *out)
 {
     if (!MultiByteToWideChar(CP_UTF8, 0, path, -1, out, MOST)) out[0] = L'\0';
     return out;
@@ -43,7 +44,7 @@ int link(const char *from, const char *to)
 
 FILE *fopen(const char *path, const char *mode)
 {
-    wchar_t a[MOST], b[16];
+    wchar_t a[MOST], b[MOST];
     return _wfopen(wide(path, a), wide(mode, b));
 }
 
@@ -52,7 +53,8 @@ char *mkdtemp(char *path)
     static unsigned count;
     char *end = path + strlen(path) - 6;
     for (int i = 0; i < 1000; i++) {
-        snprintf(end, 7, "%06x", (GetTickCount() * 31 + (unsigned)_getpid() * 977 + count++) & 0xffffff);
+        unsigned number = GetTickCount() * 31 + (unsigned)_getpid() * 977 + count++;
+        snprintf(end, 7, "%06x", number & 0xffffff);
         if (posix_mkdir(path) == 0) return path;
     }
     return NULL;

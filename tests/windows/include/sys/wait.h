@@ -9,6 +9,7 @@
 #define WTERMSIG(status) (status)
 #define SIGKILL 9
 #define SIGALRM 14
+#define SIGXCPU 24
 #define waitpid(child, status, how) ((void)(child), (void)(how), *(status) = 0, (pid_t)-1)
 #define kill(child, signal) ((void)(child), (void)(signal), -1)
 
