@@ -15,6 +15,7 @@ struct rlimit {
 #define RLIMIT_NPROC 6
 #define SIGXFSZ 25
 #define RLIMIT_CPU 0
+#define RLIMIT_DATA 2
 #define RUSAGE_CHILDREN 0
 struct rusage {
     struct {
