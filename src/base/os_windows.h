@@ -40,6 +40,7 @@ typedef struct cv_windows_opening {
     HANDLE handle;
     HANDLE lock_file; /* of a directory; NULL: not needed until now */
     bool is_directory, reads, writes;
+    uint64_t device, inode;
     cv_mutex lock; /* guards `lock_file`, `held`, `is_locked` */
     cv_windows_locks held;
     bool is_locked; /* holds the exclusive lock */

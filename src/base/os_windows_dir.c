@@ -473,18 +473,25 @@ static bool is_unknown_kind(int error)
     return error == EINVAL || error == ENOTSUP;
 }
 
-/* Removes the name at once, also if others have the file open; file systems without this call
- * remove it when all have closed it. */
-static int remove_by_handle(HANDLE handle)
+static int step_aside(cv_dir dir, const char *name, HANDLE handle);
+
+/* Removes the name at once, also if others have the file open. File systems without this call
+ * remove it when all have closed it: until then the file has another name. */
+static int remove_by_handle(cv_dir dir, const char *name, HANDLE handle)
 {
     enum { DISPOSITION = 13, DISPOSITION_EX = 64 };
     enum { DELETE_IT = 1, POSIX_SEMANTICS = 2, IGNORE_READONLY = 16 };
     ULONG flags = DELETE_IT | POSIX_SEMANTICS | IGNORE_READONLY;
     BOOLEAN deletes = TRUE;
     int error = set_information(handle, DISPOSITION_EX, &flags, sizeof flags);
-    if (is_unknown_kind(error))
-        error = set_information(handle, DISPOSITION, &deletes, sizeof deletes);
-    return error;
+    if (!is_unknown_kind(error)) return error;
+    error = set_information(handle, DISPOSITION, &deletes, sizeof deletes);
+    if (error) return error;
+    deletes = FALSE;
+    (void)set_information(handle, DISPOSITION, &deletes, sizeof deletes);
+    (void)step_aside(dir, name, handle);
+    deletes = TRUE;
+    return set_information(handle, DISPOSITION, &deletes, sizeof deletes);
 }
 
 static int open_to_change(cv_dir dir, const char *name, ULONG options, HANDLE *out)
@@ -501,7 +508,7 @@ static int remove_name(cv_dir dir, const char *name, ULONG options)
     HANDLE handle;
     int error = open_to_change(dir, name, options, &handle);
     if (error) return error;
-    error = remove_by_handle(handle);
+    error = remove_by_handle(dir, name, handle);
     CloseHandle(handle);
     return error;
 }
@@ -557,6 +564,41 @@ static int rename_by_handle(HANDLE handle, bool replaces, const cv_windows_name 
     return error == EACCES && replaces ? EBUSY : error;
 }
 
+/* Gives a file that is to be removed a temporary name. */
+static int step_aside(cv_dir dir, const char *name, HANDLE handle)
+{
+    char temp[CV_OS_TEMP_NAME];
+    const char *last = strrchr(name, '/');
+    size_t folder = last ? (size_t)(last + 1 - name) : 0;
+    cv_windows_name to;
+    cv_os_temp_name(name + folder, "deleted", temp);
+    size_t size = folder + sizeof temp;
+    char *path = cv_malloc(size);
+    if (!path) return ENOMEM;
+    (void)snprintf(path, size, "%.*s%s", (int)folder, name, temp);
+    int error = cv_windows_name_of(dir, path, &to);
+    cv_free(path);
+    if (error) return error;
+    error = rename_by_handle(handle, false, &to);
+    cv_free(to.text);
+    return error;
+}
+
+/* wine replaces no open file by any call, so a test there removes it first. The name is missing for
+ * a moment, which is why no other system does this. */
+static bool is_wine(void)
+{
+    HMODULE kernel = GetModuleHandleW(L"ntdll.dll");
+    return kernel && GetProcAddress(kernel, "wine_get_version");
+}
+
+static int replace_in_wine(HANDLE handle, cv_dir dir, const char *to,
+                           const cv_windows_name *name)
+{
+    int error = cv_dir_remove(dir, to);
+    return error ? error : rename_by_handle(handle, false, name);
+}
+
 /* The system denies access if one name leads to a directory, and the other one does not. */
 static int why_denied(HANDLE handle, cv_dir dir, const char *to)
 {
@@ -579,7 +621,10 @@ static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces
         error = rename_by_handle(handle, replaces, &name);
         if (replaces && (error == EACCES || error == EBUSY || error == EEXIST)) {
             int why = why_denied(handle, dir, to);
-            if (why != EACCES) error = why;
+            if (why != EACCES)
+                error = why;
+            else if (is_wine())
+                error = replace_in_wine(handle, dir, to, &name);
         }
         CloseHandle(handle);
     }

@@ -10,6 +10,29 @@
 
 #include <stdatomic.h>
 
+/* ---- Identity ---- */
+
+static int last_error(void) { return cv_windows_errno(GetLastError()); }
+
+/* The index of FileIdInfo has 128 bits, of which NTFS uses 64. File systems without it have the
+ * older index. */
+static int get_identity(HANDLE handle, cv_file_info *out)
+{
+    FILE_ID_INFO id;
+    BY_HANDLE_FILE_INFORMATION old;
+    if (GetFileInformationByHandleEx(handle, FileIdInfo, &id, sizeof id)) {
+        uint64_t halves[2];
+        memcpy(halves, &id.FileId, sizeof halves);
+        out->device = id.VolumeSerialNumber;
+        out->inode = halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15);
+        return 0;
+    }
+    if (!GetFileInformationByHandle(handle, &old)) return last_error();
+    out->device = old.dwVolumeSerialNumber;
+    out->inode = (uint64_t)old.nFileIndexHigh << 32 | old.nFileIndexLow;
+    return 0;
+}
+
 /* ---- The table ----
  *
  * Blocks of slots, which never move: a look-up takes no lock. */
@@ -93,6 +116,10 @@ int cv_windows_add(HANDLE handle, bool is_directory, unsigned how, int *number)
     opening->is_directory = is_directory;
     opening->reads = how & CV_OPEN_READ;
     opening->writes = how & CV_OPEN_WRITE;
+    cv_file_info info = {0};
+    (void)get_identity(handle, &info);
+    opening->device = info.device;
+    opening->inode = info.inode;
     *number = give_number(opening);
     if (*number > 0) return 0;
     destroy(opening);
@@ -122,27 +149,6 @@ int cv_file_again(cv_file file, cv_file *out)
 
 /* ---- Information -------------------------------------------------------- */
 
-static int last_error(void) { return cv_windows_errno(GetLastError()); }
-
-/* The index of FileIdInfo has 128 bits, of which NTFS uses 64. File systems without it have the
- * older index. */
-static int get_identity(HANDLE handle, cv_file_info *out)
-{
-    FILE_ID_INFO id;
-    BY_HANDLE_FILE_INFORMATION old;
-    if (GetFileInformationByHandleEx(handle, FileIdInfo, &id, sizeof id)) {
-        uint64_t halves[2];
-        memcpy(halves, &id.FileId, sizeof halves);
-        out->device = id.VolumeSerialNumber;
-        out->inode = halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15);
-        return 0;
-    }
-    if (!GetFileInformationByHandle(handle, &old)) return last_error();
-    out->device = old.dwVolumeSerialNumber;
-    out->inode = (uint64_t)old.nFileIndexHigh << 32 | old.nFileIndexLow;
-    return 0;
-}
-
 /* Other reparse points than links and mounts are files that some filter stores elsewhere. */
 static bool is_link_itself(HANDLE handle, DWORD attributes)
 {
@@ -153,7 +159,8 @@ static bool is_link_itself(HANDLE handle, DWORD attributes)
            (tag.ReparseTag & is_surrogate);
 }
 
-int cv_windows_get_info(HANDLE handle, bool is_link, cv_file_info *out)
+/* All but the identity. */
+static int get_state(HANDLE handle, bool is_link, cv_file_info *out)
 {
     FILE_BASIC_INFO basic;
     FILE_STANDARD_INFO standard;
@@ -167,13 +174,23 @@ int cv_windows_get_info(HANDLE handle, bool is_link, cv_file_info *out)
     out->size = (uint64_t)standard.EndOfFile.QuadPart;
     out->n_names = standard.DeletePending ? 0 : standard.NumberOfLinks;
     out->changed_ns = cv_windows_time_ns((uint64_t)basic.LastWriteTime.QuadPart);
-    return get_identity(handle, out);
+    return 0;
+}
+
+int cv_windows_get_info(HANDLE handle, bool is_link, cv_file_info *out)
+{
+    int error = get_state(handle, is_link, out);
+    return error || out->kind == CV_KIND_OTHER ? error : get_identity(handle, out);
 }
 
 int cv_file_get_info(cv_file file, cv_file_info *out)
 {
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
-    return opening ? cv_windows_get_info(opening->handle, false, out) : EBADF;
+    if (!opening) return EBADF;
+    int error = get_state(opening->handle, false, out);
+    out->device = opening->device;
+    out->inode = opening->inode;
+    return error;
 }
 
 int cv_file_size(cv_file file, uint64_t *size)
