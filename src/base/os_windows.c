@@ -114,6 +114,12 @@ void cv_os_random(void *out, size_t size)
     }
 }
 
+bool cv_windows_is_wine(void)
+{
+    HMODULE kernel = GetModuleHandleW(L"ntdll.dll");
+    return kernel && GetProcAddress(kernel, "wine_get_version");
+}
+
 void cv_os_advise_large_pages(void *memory, size_t size) { (void)memory, (void)size; }
 
 const void *cv_os_find(const void *bytes, size_t size, const void *wanted, size_t wanted_size)

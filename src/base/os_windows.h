@@ -19,6 +19,9 @@ int cv_windows_errno_of_status(NTSTATUS status);
 /* Nanoseconds since 1970 of a time of the system, which counts 100 ns since 1601. */
 uint64_t cv_windows_time_ns(uint64_t ticks);
 
+/* Whether the system is wine, which lacks what NTFS has. */
+bool cv_windows_is_wine(void);
+
 /* ---- Text ---- */
 
 /* Converts between UTF-8 and UTF-16. NULL without memory, or for text that is not valid (EILSEQ in

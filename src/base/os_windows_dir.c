@@ -586,12 +586,6 @@ static int step_aside(cv_dir dir, const char *name, HANDLE handle)
 
 /* wine replaces no open file by any call, so a test there removes it first. The name is missing for
  * a moment, which is why no other system does this. */
-static bool is_wine(void)
-{
-    HMODULE kernel = GetModuleHandleW(L"ntdll.dll");
-    return kernel && GetProcAddress(kernel, "wine_get_version");
-}
-
 static int replace_in_wine(HANDLE handle, cv_dir dir, const char *to,
                            const cv_windows_name *name)
 {
@@ -623,7 +617,7 @@ static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces
             int why = why_denied(handle, dir, to);
             if (why != EACCES)
                 error = why;
-            else if (is_wine())
+            else if (cv_windows_is_wine())
                 error = replace_in_wine(handle, dir, to, &name);
         }
         CloseHandle(handle);

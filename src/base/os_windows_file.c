@@ -15,7 +15,8 @@
 static int last_error(void) { return cv_windows_errno(GetLastError()); }
 
 /* The index of FileIdInfo has 128 bits, of which NTFS uses 64. File systems without it have the
- * older index. */
+ * older index. wine looks for the volume by the name that the file
+ * had when it was opened, and finds none if it was renamed. */
 static int get_identity(HANDLE handle, cv_file_info *out)
 {
     FILE_ID_INFO id;
@@ -23,7 +24,7 @@ static int get_identity(HANDLE handle, cv_file_info *out)
     if (GetFileInformationByHandleEx(handle, FileIdInfo, &id, sizeof id)) {
         uint64_t halves[2];
         memcpy(halves, &id.FileId, sizeof halves);
-        out->device = id.VolumeSerialNumber;
+        out->device = cv_windows_is_wine() ? 1 : id.VolumeSerialNumber;
         out->inode = halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15);
         return 0;
     }
@@ -37,13 +38,14 @@ static int get_identity(HANDLE handle, cv_file_info *out)
  *
  * Blocks of slots, which never move: a look-up takes no lock. */
 
-enum { BLOCK_SLOTS = 1024, MOST_BLOCKS = 1024 };
+enum { BLOCK_SLOTS = 1024, MOST_BLOCKS = 1024 }; /* the first one is not allocated */
 
 typedef struct slot {
     cv_windows_opening *opening; /* NULL: free */
     int next_free;               /* number of the next free slot; 0: none */
 } slot;
 
+static slot first_block[BLOCK_SLOTS];
 static struct {
     cv_mutex lock;
     _Atomic(slot *) blocks[MOST_BLOCKS];
@@ -74,7 +76,8 @@ static int take_number(void)
     }
     if (table.n_slots == BLOCK_SLOTS * MOST_BLOCKS) return 0;
     if (table.n_slots % BLOCK_SLOTS == 0) {
-        slot *block = cv_calloc(BLOCK_SLOTS, sizeof *block);
+        slot *block =
+            table.n_slots == 0 ? first_block : cv_calloc(BLOCK_SLOTS, sizeof *block);
         if (!block) return 0;
         atomic_store_explicit(&table.blocks[table.n_slots / BLOCK_SLOTS], block,
                               memory_order_release);

@@ -65,6 +65,12 @@ void _skip(const char *file, int line);
 #define fork() LACKS("fork")
 #define symlink(to, path) LACKS("symlink")
 #define mkfifo(path, mode) LACKS("mkfifo")
+static inline unsigned posix_umask(unsigned mode)
+{
+    (void)mode;
+    return LACKS("umask");
+}
+#define umask(mode) posix_umask(mode)
 #define chown(path, user, group) LACKS("chown")
 #define readlink(path, bytes, size) LACKS("readlink")
 
