@@ -56,6 +56,39 @@ int cv_windows_add(HANDLE handle, bool is_directory, unsigned how, int *number);
 /* NULL for numbers that are not open, and for cv_dir_here. */
 cv_windows_opening *cv_windows_opening_of(int number);
 
+/* ---- Moving directories ----
+ *
+ * The system renames no directory in which files are open. So a rename closes the files that this
+ * process has open there, and opens them again under the new name with the same locks. Others that
+ * are open there make it fail.
+ *
+ * Every use of an opening's handle is between enter and leave, which may be nested. No handle
+ * changes meanwhile. */
+void cv_windows_enter(void);
+void cv_windows_leave(void);
+
+/* Enters until the end of the block. */
+static inline void cv_windows_leave_block(const int *used)
+{
+    (void)used;
+    cv_windows_leave();
+}
+#define CV_WINDOWS_USE                                                                       \
+    __attribute__((cleanup(cv_windows_leave_block), unused)) const int cv_used =             \
+        (cv_windows_enter(), 0)
+
+typedef struct cv_windows_parked cv_windows_parked;
+
+/* Waits until no handle is in use, and closes all at or below `path`, which begins with \\?\. NULL
+ * if there are none. Call outside of enter. */
+cv_windows_parked *cv_windows_park(const wchar_t *path);
+
+/* Opens them again at or below `path`. */
+void cv_windows_unpark(cv_windows_parked *parked, const wchar_t *path);
+
+/* The path of an open file, with \\?\ in front. NULL if it has none. Release with cv_free. */
+wchar_t *cv_windows_path_of(HANDLE handle);
+
 /* ---- Names ---- */
 
 /* A name as the kernel takes it: an absolute path, or relative to an open directory. */

@@ -141,8 +141,7 @@ static wchar_t *kernel_path(const wchar_t *path)
     return kernel;
 }
 
-/* The path of an open file as Win32 has it, with \\?\ in front. */
-static wchar_t *final_path(HANDLE handle)
+wchar_t *cv_windows_path_of(HANDLE handle)
 {
     DWORD size = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
     wchar_t *path = size > 0 ? cv_malloc((size + 1) * sizeof *path) : NULL;
@@ -185,7 +184,7 @@ static bool tidy(wchar_t *name)
 /* Names with ".." are found by the directory's path. */
 static int name_by_path(HANDLE dir, const wchar_t *wide, cv_windows_name *out)
 {
-    wchar_t *above = final_path(dir);
+    wchar_t *above = cv_windows_path_of(dir);
     if (!above) return cv_windows_errno(GetLastError());
     bool is_share = wcsncmp(above, L"\\\\?\\UNC\\", 8) == 0;
     wchar_t *path = join(is_share ? L"\\" : L"", above + (is_share ? 7 : PREFIX), L"\\");
@@ -266,6 +265,7 @@ static bool wait_for_others(NTSTATUS status, int *waits)
 
 int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *out)
 {
+    CV_WINDOWS_USE;
     enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
     cv_windows_name kernel;
     IO_STATUS_BLOCK io;
@@ -430,7 +430,7 @@ char *cv_os_real_path(const char *path)
     HANDLE handle;
     cv_windows_how how = {.disposition = FILE_OPEN};
     if (cv_windows_open(cv_dir_here, path, how, &handle)) return NULL;
-    wchar_t *found = final_path(handle);
+    wchar_t *found = cv_windows_path_of(handle);
     CloseHandle(handle);
     char *text = NULL;
     if (found && wcsncmp(found, L"\\\\?\\UNC\\", 8) == 0) {
@@ -505,6 +505,7 @@ static int open_to_change(cv_dir dir, const char *name, ULONG options, HANDLE *o
 
 static int remove_name(cv_dir dir, const char *name, ULONG options)
 {
+    CV_WINDOWS_USE;
     HANDLE handle;
     int error = open_to_change(dir, name, options, &handle);
     if (error) return error;
@@ -604,25 +605,47 @@ static int why_denied(HANDLE handle, cv_dir dir, const char *to)
     return from.kind == CV_KIND_DIRECTORY ? ENOTDIR : EACCES;
 }
 
-static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces)
+static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
 {
-    HANDLE handle;
+    CV_WINDOWS_USE;
     cv_windows_name name;
     int error = cv_windows_name_of(dir, to, &name);
     if (error) return error;
-    error = open_to_change(dir, from, 0, &handle);
-    if (!error) {
-        error = rename_by_handle(handle, replaces, &name);
-        if (replaces && (error == EACCES || error == EBUSY || error == EEXIST)) {
-            int why = why_denied(handle, dir, to);
-            if (why != EACCES)
-                error = why;
-            else if (cv_windows_is_wine())
-                error = replace_in_wine(handle, dir, to, &name);
-        }
-        CloseHandle(handle);
+    error = rename_by_handle(handle, replaces, &name);
+    if (replaces && (error == EACCES || error == EBUSY || error == EEXIST)) {
+        int why = why_denied(handle, dir, to);
+        if (why != EACCES)
+            error = why;
+        else if (cv_windows_is_wine())
+            error = replace_in_wine(handle, dir, to, &name);
     }
     cv_free(name.text);
+    return error;
+}
+
+static int rename_directory(HANDLE handle, cv_dir dir, const char *to, bool replaces)
+{
+    wchar_t *before = cv_windows_path_of(handle);
+    if (!before) return ENOMEM;
+    cv_windows_parked *parked = cv_windows_park(before);
+    int error = rename_open(handle, dir, to, replaces);
+    wchar_t *after = error ? NULL : cv_windows_path_of(handle);
+    cv_windows_unpark(parked, after ? after : before);
+    cv_free(after);
+    cv_free(before);
+    return error;
+}
+
+static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces)
+{
+    HANDLE handle;
+    cv_file_info info = {0};
+    int error = open_to_change(dir, from, 0, &handle);
+    if (error) return error;
+    (void)cv_windows_get_info(handle, true, &info);
+    error = info.kind == CV_KIND_DIRECTORY ? rename_directory(handle, dir, to, replaces)
+                                           : rename_open(handle, dir, to, replaces);
+    CloseHandle(handle);
     return error;
 }
 
@@ -643,6 +666,7 @@ int cv_dir_rename_new_portable(cv_dir dir, const char *from, const char *to)
 
 int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to)
 {
+    CV_WINDOWS_USE;
     HANDLE handle;
     cv_windows_name name;
     int error = cv_windows_name_of(other, to, &name);
@@ -711,6 +735,7 @@ static const FILE_ID_BOTH_DIR_INFO *next_entry(HANDLE dir, name_list *names, int
 
 const char *cv_listing_next(cv_listing *listing, int *error)
 {
+    CV_WINDOWS_USE;
     name_list *names = listing->system;
     const cv_windows_opening *opening = cv_windows_opening_of(listing->dir.number);
     const FILE_ID_BOTH_DIR_INFO *entry;

@@ -129,8 +129,100 @@ int cv_windows_add(HANDLE handle, bool is_directory, unsigned how, int *number)
     return EMFILE;
 }
 
+/* ---- Moving directories ---- */
+
+static SRWLOCK moving = SRWLOCK_INIT;
+static _Thread_local int entered;
+
+void cv_windows_enter(void)
+{
+    if (entered++ == 0) AcquireSRWLockShared(&moving);
+}
+
+void cv_windows_leave(void)
+{
+    if (--entered == 0) ReleaseSRWLockShared(&moving);
+}
+
+struct cv_windows_parked {
+    cv_windows_opening *opening;
+    wchar_t *below; /* its path from the directory on: empty, or with a backslash first */
+    cv_windows_parked *next;
+};
+
+static cv_windows_parked *park_one(cv_windows_opening *opening, const wchar_t *below,
+                                   cv_windows_parked *next)
+{
+    cv_windows_parked *parked = cv_malloc(sizeof *parked);
+    size_t size = (wcslen(below) + 1) * sizeof *below;
+    wchar_t *copy = parked ? cv_malloc(size) : NULL;
+    if (!copy) {
+        cv_free(parked);
+        return next;
+    }
+    memcpy(copy, below, size);
+    *parked = (cv_windows_parked){opening, copy, next};
+    CloseHandle(opening->handle);
+    if (opening->lock_file) CloseHandle(opening->lock_file);
+    opening->handle = opening->lock_file = NULL;
+    return parked;
+}
+
+cv_windows_parked *cv_windows_park(const wchar_t *path)
+{
+    cv_windows_parked *parked = NULL;
+    size_t size = wcslen(path);
+    AcquireSRWLockExclusive(&moving);
+    entered = 1;
+    cv_mutex_lock(&table.lock);
+    for (int number = 1; number <= table.n_slots; number++) {
+        cv_windows_opening *opening = slot_of(number)->opening;
+        wchar_t *own = opening && opening->handle ? cv_windows_path_of(opening->handle) : NULL;
+        if (own && wcsncmp(own, path, size) == 0 && (!own[size] || own[size] == L'\\'))
+            parked = park_one(opening, own + size, parked);
+        cv_free(own);
+    }
+    cv_mutex_unlock(&table.lock);
+    return parked;
+}
+
+static void open_again(cv_windows_opening *opening, const wchar_t *path, const wchar_t *below)
+{
+    enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
+    size_t n = wcslen(path), size = (n + wcslen(below) + 1) * sizeof *path;
+    wchar_t *whole = cv_malloc(size);
+    if (!whole) return;
+    memcpy(whole, path, n * sizeof *path);
+    memcpy(whole + n, below, size - n * sizeof *path);
+    DWORD access = (opening->reads ? FILE_GENERIC_READ : 0) |
+                   (opening->writes ? FILE_GENERIC_WRITE : 0) | FILE_READ_ATTRIBUTES;
+    DWORD flags = opening->is_directory ? FILE_FLAG_BACKUP_SEMANTICS : FILE_FLAG_OVERLAPPED;
+    HANDLE handle = CreateFileW(whole, access, SHARE, NULL, OPEN_EXISTING, flags, NULL);
+    opening->handle = handle == INVALID_HANDLE_VALUE ? NULL : handle;
+    cv_free(whole);
+}
+
+static void lock_again(cv_windows_opening *opening);
+
+void cv_windows_unpark(cv_windows_parked *parked, const wchar_t *path)
+{
+    while (parked) {
+        cv_windows_parked *one = parked;
+        parked = one->next;
+        open_again(one->opening, path, one->below);
+        lock_again(one->opening);
+        cv_free(one->below);
+        cv_free(one);
+    }
+    entered = 0;
+    ReleaseSRWLockExclusive(&moving);
+}
+
+/* ---- Closing ---- */
+
 void cv_file_close(cv_file *file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file->number);
     if (opening) {
         cv_mutex_lock(&table.lock);
@@ -188,6 +280,7 @@ int cv_windows_get_info(HANDLE handle, bool is_link, cv_file_info *out)
 
 int cv_file_get_info(cv_file file, cv_file_info *out)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
     int error = get_state(opening->handle, false, out);
@@ -198,6 +291,7 @@ int cv_file_get_info(cv_file file, cv_file_info *out)
 
 int cv_file_size(cv_file file, uint64_t *size)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     LARGE_INTEGER found;
     if (!opening) return EBADF;
@@ -254,6 +348,7 @@ static DWORD transfer_size(size_t left)
 
 int cv_file_read(cv_file file, void *dst, size_t size, uint64_t pos, size_t *done)
 {
+    CV_WINDOWS_USE;
     const cv_windows_opening *opening = cv_windows_opening_of(file.number);
     *done = 0;
     if (!opening) return EBADF;
@@ -292,6 +387,7 @@ void cv_file_take_room(cv_file file, uint64_t pos, uint64_t size)
 
 int cv_file_write(cv_file file, const void *src, size_t size, uint64_t pos)
 {
+    CV_WINDOWS_USE;
     const cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening || !opening->writes) return EBADF;
     if (pos > max_pos || size > max_pos - pos) return EFBIG;
@@ -328,6 +424,7 @@ bool cv_file_may_clone(cv_file file, cv_file from)
 
 int cv_file_touch(cv_file file)
 {
+    CV_WINDOWS_USE;
     const cv_windows_opening *opening = cv_windows_opening_of(file.number);
     FILETIME now;
     if (!opening) return EBADF;
@@ -349,6 +446,7 @@ static void allow_gaps(HANDLE handle, uint64_t growth)
 
 int cv_file_truncate(cv_file file, uint64_t size)
 {
+    CV_WINDOWS_USE;
     const cv_windows_opening *opening = cv_windows_opening_of(file.number);
     FILE_END_OF_FILE_INFO end = {.EndOfFile.QuadPart = (LONGLONG)size};
     uint64_t old = 0;
@@ -364,6 +462,7 @@ int cv_file_truncate(cv_file file, uint64_t size)
 /* Only a handle for writing can be flushed. */
 int cv_file_sync(cv_file file)
 {
+    CV_WINDOWS_USE;
     const cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
     HANDLE handle = opening->handle;
@@ -461,6 +560,27 @@ static int lock_bytes(HANDLE handle, DWORD flags, uint64_t from, uint64_t n)
 /* Waits for questions, which take a moment. */
 static int lock_shared(HANDLE handle, uint64_t byte) { return lock_bytes(handle, 0, byte, 1); }
 
+#define LOCK_FILE ".caterva.lock"
+
+/* Of the open directory, by its path. NULL if it cannot be opened. */
+static HANDLE open_lock_file(HANDLE directory)
+{
+    enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
+    static const wchar_t name[] = L"\\" LOCK_FILE;
+    wchar_t *path = cv_windows_path_of(directory);
+    size_t n = path ? wcslen(path) : 0;
+    wchar_t *whole = cv_realloc(path, (n + 1) * sizeof *path, n * sizeof *path + sizeof name);
+    if (!path || !whole) {
+        cv_free(path);
+        return NULL;
+    }
+    memcpy(whole + n, name, sizeof name);
+    HANDLE handle = CreateFileW(whole, FILE_GENERIC_READ | FILE_GENERIC_WRITE, SHARE, NULL,
+                                OPEN_ALWAYS, FILE_FLAG_OVERLAPPED, NULL);
+    cv_free(whole);
+    return handle == INVALID_HANDLE_VALUE ? NULL : handle;
+}
+
 /* The handle whose bytes are locked. `how` creates the lock file of a directory, or does not. */
 static int lock_handle(cv_file file, cv_windows_opening *opening, unsigned how, HANDLE *out)
 {
@@ -470,7 +590,7 @@ static int lock_handle(cv_file file, cv_windows_opening *opening, unsigned how, 
         .access = FILE_GENERIC_READ | (how & CV_OPEN_CREATE ? FILE_GENERIC_WRITE : 0),
         .disposition = how & CV_OPEN_CREATE ? FILE_OPEN_IF : FILE_OPEN,
         .options = FILE_NON_DIRECTORY_FILE};
-    int error = cv_windows_open(cv_dir_of_file(file), ".caterva.lock", open, out);
+    int error = cv_windows_open(cv_dir_of_file(file), LOCK_FILE, open, out);
     if (!error) opening->lock_file = *out;
     return error;
 }
@@ -512,10 +632,25 @@ static bool is_locked(cv_file file, cv_windows_opening *opening, uint64_t from, 
     return error == EWOULDBLOCK || (error && unknown);
 }
 
+/* After its file was opened again. */
+static void lock_again(cv_windows_opening *opening)
+{
+    HANDLE handle = opening->handle;
+    if (!handle || (opening->held.n == 0 && !opening->is_locked)) return;
+    if (opening->is_directory) handle = opening->lock_file = open_lock_file(handle);
+    if (!handle) return;
+    for (size_t i = 0; i < opening->held.n; i++)
+        (void)lock_shared(handle, opening->held.list[i]);
+    if (opening->is_locked)
+        (void)lock_bytes(handle, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY,
+                         lock_writes, 1);
+}
+
 /* ---- The functions of the header ---- */
 
 int cv_file_lock(cv_file file)
 {
+    CV_WINDOWS_USE;
     enum { FLAGS = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY };
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     HANDLE handle;
@@ -532,6 +667,7 @@ int cv_file_lock(cv_file file)
 
 int cv_file_ask_lock(cv_file file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     HANDLE handle;
     if (!opening) return EBADF;
@@ -547,6 +683,7 @@ int cv_file_ask_lock(cv_file file)
 
 int cv_file_share(cv_file file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
     cv_mutex_lock(&opening->lock);
@@ -558,6 +695,7 @@ int cv_file_share(cv_file file)
 
 int cv_file_share_number(cv_file file, uint64_t number)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
     cv_mutex_lock(&opening->lock);
@@ -569,6 +707,7 @@ int cv_file_share_number(cv_file file, uint64_t number)
 
 void cv_file_unshare(cv_file file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return;
     cv_mutex_lock(&opening->lock);
@@ -579,6 +718,7 @@ void cv_file_unshare(cv_file file)
 
 int cv_file_mark(cv_file file, uint64_t number)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
     cv_mutex_lock(&opening->lock);
@@ -589,6 +729,7 @@ int cv_file_mark(cv_file file, uint64_t number)
 
 void cv_file_unmark(cv_file file, uint64_t number)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return;
     cv_mutex_lock(&opening->lock);
@@ -598,6 +739,7 @@ void cv_file_unmark(cv_file file, uint64_t number)
 
 bool cv_file_is_marked(cv_file file, uint64_t number)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return false;
     cv_mutex_lock(&opening->lock);
@@ -608,6 +750,7 @@ bool cv_file_is_marked(cv_file file, uint64_t number)
 
 void cv_file_unlock(cv_file file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return;
     cv_mutex_lock(&opening->lock);
@@ -621,6 +764,7 @@ void cv_file_unlock(cv_file file)
 
 bool cv_file_is_shared(cv_file file)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return true;
     cv_mutex_lock(&opening->lock);
@@ -642,6 +786,7 @@ static bool is_shared_but(cv_file file, cv_windows_opening *opening, uint64_t nu
 
 bool cv_file_is_shared_but(cv_file file, uint64_t number)
 {
+    CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return true;
     cv_mutex_lock(&opening->lock);
