@@ -565,20 +565,27 @@ static int rename_by_handle(HANDLE handle, bool replaces, const cv_windows_name 
     return error == EACCES && replaces ? EBUSY : error;
 }
 
-/* Gives a file that is to be removed a temporary name. */
+/* Gives a file that is to be removed a temporary name beside its name; in wine, which also keeps
+ * directories that are open, in the folder for temporary files. */
 static int step_aside(cv_dir dir, const char *name, HANDLE handle)
 {
     char temp[CV_OS_TEMP_NAME];
-    const char *last = strrchr(name, '/');
-    size_t folder = last ? (size_t)(last + 1 - name) : 0;
+    wchar_t folder[MAX_PATH + 1];
     cv_windows_name to;
-    cv_os_temp_name(name + folder, "deleted", temp);
-    size_t size = folder + sizeof temp;
-    char *path = cv_malloc(size);
-    if (!path) return ENOMEM;
-    (void)snprintf(path, size, "%.*s%s", (int)folder, name, temp);
-    int error = cv_windows_name_of(dir, path, &to);
-    cv_free(path);
+    const char *last = strrchr(name, '/');
+    size_t size = last ? (size_t)(last + 1 - name) : 0;
+    cv_os_temp_name(name + size, "deleted", temp);
+    bool is_far = cv_windows_is_wine() && GetTempPathW(MAX_PATH + 1, folder) > 0;
+    char *path = is_far ? cv_windows_narrow(folder) : cv_strndup(name, size);
+    size = path ? strlen(path) : 0;
+    char *whole = cv_realloc(path, size, size + sizeof temp);
+    if (!path || !whole) {
+        cv_free(path);
+        return ENOMEM;
+    }
+    memcpy(whole + size, temp, sizeof temp);
+    int error = cv_windows_name_of(is_far ? cv_dir_here : dir, whole, &to);
+    cv_free(whole);
     if (error) return error;
     error = rename_by_handle(handle, false, &to);
     cv_free(to.text);
@@ -623,7 +630,7 @@ static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
     return error;
 }
 
-static int rename_directory(HANDLE handle, cv_dir dir, const char *to, bool replaces)
+static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool replaces)
 {
     wchar_t *before = cv_windows_path_of(handle);
     if (!before) return ENOMEM;
@@ -643,8 +650,10 @@ static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces
     int error = open_to_change(dir, from, 0, &handle);
     if (error) return error;
     (void)cv_windows_get_info(handle, true, &info);
-    error = info.kind == CV_KIND_DIRECTORY ? rename_directory(handle, dir, to, replaces)
-                                           : rename_open(handle, dir, to, replaces);
+    /* wine takes the name that a file had when it was opened for its name */
+    bool closes = info.kind == CV_KIND_DIRECTORY || cv_windows_is_wine();
+    error = closes ? rename_open_ones(handle, dir, to, replaces)
+                   : rename_open(handle, dir, to, replaces);
     CloseHandle(handle);
     return error;
 }
