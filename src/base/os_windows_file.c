@@ -681,11 +681,21 @@ int cv_file_ask_lock(cv_file file)
     return error == ENOENT ? 0 : error;
 }
 
+/* A reader makes no lock file in a directory that is no array. */
+static bool may_share(cv_file file)
+{
+    cv_file_info info;
+    cv_dir dir = cv_dir_of_file(file);
+    return cv_dir_get_info(dir, LOCK_FILE, &info) == 0 ||
+           cv_dir_get_info(dir, "chunks.b2frame", &info) == 0;
+}
+
 int cv_file_share(cv_file file)
 {
     CV_WINDOWS_USE;
     cv_windows_opening *opening = cv_windows_opening_of(file.number);
     if (!opening) return EBADF;
+    if (opening->is_directory && !may_share(file)) return ENOENT;
     cv_mutex_lock(&opening->lock);
     int error = hold(file, opening, lock_reads);
     if (!error) error = hold(file, opening, lock_unknown);
