@@ -46,7 +46,7 @@ typedef struct cv_windows_opening {
     uint64_t device, inode;
     cv_mutex lock; /* guards `lock_file`, `held`, `is_locked` */
     cv_windows_locks held;
-    bool is_locked; /* holds the exclusive lock */
+    bool is_locked;      /* holds the exclusive lock */
     unsigned references; /* guarded by the table's lock */
 } cv_windows_opening;
 
@@ -95,8 +95,8 @@ wchar_t *cv_windows_path_of(HANDLE handle);
 typedef struct cv_windows_name {
     wchar_t *text;
     size_t length;
-    HANDLE root;           /* NULL for an absolute path */
-    bool is_directory;     /* ended with a slash */
+    HANDLE root;       /* NULL for an absolute path */
+    bool is_directory; /* ended with a slash */
 } cv_windows_name;
 
 /* EINVAL for a name that Windows does not allow: with reserved characters, a name of a device, or

@@ -55,7 +55,8 @@ static bool is_device(const wchar_t *name, size_t size)
 
 static bool is_dots(const wchar_t *name, size_t size)
 {
-    return (size == 1 && name[0] == L'.') || (size == 2 && name[0] == L'.' && name[1] == L'.');
+    return (size == 1 && name[0] == L'.') ||
+           (size == 2 && name[0] == L'.' && name[1] == L'.');
 }
 
 static bool is_allowed(const wchar_t *name, size_t size)
@@ -212,10 +213,7 @@ static int name_in(HANDLE dir, wchar_t *wide, cv_windows_name *out)
     return 0;
 }
 
-static bool is_absolute(const wchar_t *path)
-{
-    return is_slash(path[0]) || has_drive(path);
-}
+static bool is_absolute(const wchar_t *path) { return is_slash(path[0]) || has_drive(path); }
 
 int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
 {
@@ -231,8 +229,10 @@ int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
         error = EINVAL;
     } else if (!opening || is_absolute(wide)) {
         out->text = kernel_path(wide);
-        if (!out->text) error = ENOMEM;
-        else cut_slashes(out, true);
+        if (!out->text)
+            error = ENOMEM;
+        else
+            cut_slashes(out, true);
     } else {
         error = name_in(opening->handle, wide, out);
     }
@@ -341,8 +341,7 @@ static int open_directory(cv_dir dir, const char *name, ACCESS_MASK access, cv_d
 int cv_dir_open(cv_dir dir, const char *name, unsigned how, cv_dir *out)
 {
     int error = how & CV_OPEN_NO_LINK ? refuse_link(dir, name) : 0;
-    return error ? error
-                 : open_directory(dir, name, FILE_GENERIC_READ | FILE_TRAVERSE, out);
+    return error ? error : open_directory(dir, name, FILE_GENERIC_READ | FILE_TRAVERSE, out);
 }
 
 int cv_dir_open_names(const char *path, cv_dir *out)
@@ -410,7 +409,8 @@ static char *to_slashes(const wchar_t *path)
 
 bool cv_os_is_absolute(const char *path)
 {
-    bool has_letter = (path[0] >= 'A' && path[0] <= 'Z') || (path[0] >= 'a' && path[0] <= 'z');
+    bool has_letter =
+        (path[0] >= 'A' && path[0] <= 'Z') || (path[0] >= 'a' && path[0] <= 'z');
     return path[0] == '/' || path[0] == '\\' || (has_letter && path[1] == ':');
 }
 
@@ -468,10 +468,7 @@ static int set_information(HANDLE handle, int kind, void *bytes, size_t size)
         NtSetInformationFile(handle, &io, bytes, (ULONG)size, (FILE_INFORMATION_CLASS)kind));
 }
 
-static bool is_unknown_kind(int error)
-{
-    return error == EINVAL || error == ENOTSUP;
-}
+static bool is_unknown_kind(int error) { return error == EINVAL || error == ENOTSUP; }
 
 static int step_aside(cv_dir dir, const char *name, HANDLE handle);
 

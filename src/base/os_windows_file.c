@@ -177,7 +177,8 @@ cv_windows_parked *cv_windows_park(const wchar_t *path)
     cv_mutex_lock(&table.lock);
     for (int number = 1; number <= table.n_slots; number++) {
         cv_windows_opening *opening = slot_of(number)->opening;
-        wchar_t *own = opening && opening->handle ? cv_windows_path_of(opening->handle) : NULL;
+        wchar_t *own =
+            opening && opening->handle ? cv_windows_path_of(opening->handle) : NULL;
         if (own && wcsncmp(own, path, size) == 0 && (!own[size] || own[size] == L'\\'))
             parked = park_one(opening, own + size, parked);
         cv_free(own);
@@ -328,9 +329,8 @@ static HANDLE event_of_thread(void)
 
 static OVERLAPPED transfer_at(uint64_t pos)
 {
-    return (OVERLAPPED){.Offset = (DWORD)pos,
-                        .OffsetHigh = (DWORD)(pos >> 32),
-                        .hEvent = event_of_thread()};
+    return (OVERLAPPED){
+        .Offset = (DWORD)pos, .OffsetHigh = (DWORD)(pos >> 32), .hEvent = event_of_thread()};
 }
 
 /* Waits for a transfer that `started` did not complete. Returns an error of Win32. */
@@ -439,8 +439,7 @@ static void allow_gaps(HANDLE handle, uint64_t growth)
     DWORD n = 0;
     OVERLAPPED transfer = transfer_at(0);
     if (growth < LEAST) return;
-    BOOL started =
-        DeviceIoControl(handle, SET_SPARSE, NULL, 0, NULL, 0, NULL, &transfer);
+    BOOL started = DeviceIoControl(handle, SET_SPARSE, NULL, 0, NULL, 0, NULL, &transfer);
     (void)wait_for(handle, &transfer, started, &n);
 }
 
@@ -454,8 +453,8 @@ int cv_file_truncate(cv_file file, uint64_t size)
     if (!opening->writes) return EINVAL;
     if (size > max_pos) return EFBIG;
     if (cv_file_size(file, &old) == 0 && size > old) allow_gaps(opening->handle, size - old);
-    bool is_set = SetFileInformationByHandle(opening->handle, FileEndOfFileInfo, &end,
-                                             sizeof end);
+    bool is_set =
+        SetFileInformationByHandle(opening->handle, FileEndOfFileInfo, &end, sizeof end);
     return is_set ? 0 : last_error();
 }
 
@@ -558,7 +557,10 @@ static int lock_bytes(HANDLE handle, DWORD flags, uint64_t from, uint64_t n)
 }
 
 /* Waits for questions, which take a moment. */
-static int lock_shared(HANDLE handle, uint64_t byte) { return lock_bytes(handle, 0, byte, 1); }
+static int lock_shared(HANDLE handle, uint64_t byte)
+{
+    return lock_bytes(handle, 0, byte, 1);
+}
 
 #define LOCK_FILE ".caterva.lock"
 
@@ -586,10 +588,10 @@ static int lock_handle(cv_file file, cv_windows_opening *opening, unsigned how, 
 {
     *out = opening->is_directory ? opening->lock_file : opening->handle;
     if (*out) return 0;
-    cv_windows_how open = {
-        .access = FILE_GENERIC_READ | (how & CV_OPEN_CREATE ? FILE_GENERIC_WRITE : 0),
-        .disposition = how & CV_OPEN_CREATE ? FILE_OPEN_IF : FILE_OPEN,
-        .options = FILE_NON_DIRECTORY_FILE};
+    cv_windows_how open = {.access = FILE_GENERIC_READ |
+                                     (how & CV_OPEN_CREATE ? FILE_GENERIC_WRITE : 0),
+                           .disposition = how & CV_OPEN_CREATE ? FILE_OPEN_IF : FILE_OPEN,
+                           .options = FILE_NON_DIRECTORY_FILE};
     int error = cv_windows_open(cv_dir_of_file(file), LOCK_FILE, open, out);
     if (!error) opening->lock_file = *out;
     return error;

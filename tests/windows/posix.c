@@ -97,8 +97,8 @@ int remove(const char *path)
 {
     wchar_t text[MOST];
     DWORD attributes = GetFileAttributesW(wide(path, text));
-    bool is_directory = attributes != INVALID_FILE_ATTRIBUTES &&
-                        (attributes & FILE_ATTRIBUTE_DIRECTORY);
+    bool is_directory =
+        attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
     if (is_directory ? RemoveDirectoryW(text) : DeleteFileW(text)) return 0;
     errno = GetLastError() == ERROR_FILE_NOT_FOUND ? ENOENT : EACCES;
     return -1;
@@ -118,7 +118,8 @@ ssize_t pwrite(int fd, const void *bytes, size_t size, off_t pos)
 {
     DWORD n = 0;
     OVERLAPPED at = {.Offset = (DWORD)pos, .OffsetHigh = (DWORD)((uint64_t)pos >> 32)};
-    return WriteFile((HANDLE)_get_osfhandle(fd), bytes, (DWORD)size, &n, &at) ? (ssize_t)n : -1;
+    return WriteFile((HANDLE)_get_osfhandle(fd), bytes, (DWORD)size, &n, &at) ? (ssize_t)n
+                                                                              : -1;
 }
 
 int fsync(int fd)
@@ -161,7 +162,8 @@ unsigned alarm(unsigned seconds)
 {
     InterlockedIncrement(&alarms);
     if (seconds > 0)
-        CloseHandle(CreateThread(NULL, 0, wait_for_alarm, (void *)(uintptr_t)seconds, 0, NULL));
+        CloseHandle(
+            CreateThread(NULL, 0, wait_for_alarm, (void *)(uintptr_t)seconds, 0, NULL));
     return 0;
 }
 
