@@ -37,3 +37,5 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
 {
     (void)kind, (void)before, (void)in_parent, (void)in_child;
 }
+
+void cv_thread_hold_on_fork(cv_mutex *mutex) { (void)mutex; }

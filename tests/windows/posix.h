@@ -9,7 +9,8 @@
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
 #pragma GCC diagnostic ignored "-Wunused-value"
 
-#define tell posix_tell /* a name of io.h, and of tests */
+#define tell posix_tell /* names of io.h and stdio.h, and of tests */
+#define gets posix_gets
 #include <direct.h>
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 #undef tell
+#undef gets
 
 /* ---- What Windows has under another name ---- */
 
