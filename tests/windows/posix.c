@@ -93,13 +93,48 @@ int nftw(const char *path, int (*visit)(const char *, const struct stat *, int, 
     return visit_below(path, visit, &ftw);
 }
 
+/* A file that is open elsewhere keeps its name until all have closed it: it gets another one. */
+int unlink(const char *path)
+{
+    static volatile LONG count;
+    wchar_t old[MOST], folder[MAX_PATH + 1], gone[MOST];
+    GetTempPathW(MAX_PATH + 1, folder);
+    _snwprintf(gone, MOST, L"%lsgone-%d-%ld", folder, _getpid(), InterlockedIncrement(&count));
+    const wchar_t *now = MoveFileExW(wide(path, old), gone, 0) ? gone : old;
+    if (DeleteFileW(now)) return 0;
+    errno = GetLastError() == ERROR_FILE_NOT_FOUND ? ENOENT : EACCES;
+    return -1;
+}
+
+int posix_stat(const char *path, struct stat *out)
+{
+    wchar_t text[MOST];
+    BY_HANDLE_FILE_INFORMATION info;
+    struct _stat64 st;
+    if (_wstat64(wide(path, text), &st) != 0) return -1;
+    *out = (struct stat){.st_dev = st.st_dev,
+                         .st_mode = st.st_mode,
+                         .st_nlink = 1,
+                         .st_size = st.st_size,
+                         .st_atime = st.st_atime,
+                         .st_mtime = st.st_mtime,
+                         .st_ctime = st.st_ctime};
+    HANDLE handle = CreateFileW(text, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                                NULL, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    if (handle == INVALID_HANDLE_VALUE) return 0;
+    if (GetFileInformationByHandle(handle, &info)) out->st_nlink = (short)info.nNumberOfLinks;
+    CloseHandle(handle);
+    return 0;
+}
+
 int remove(const char *path)
 {
     wchar_t text[MOST];
     DWORD attributes = GetFileAttributesW(wide(path, text));
     bool is_directory =
         attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY);
-    if (is_directory ? RemoveDirectoryW(text) : DeleteFileW(text)) return 0;
+    if (!is_directory) return unlink(path);
+    if (RemoveDirectoryW(text)) return 0;
     errno = GetLastError() == ERROR_FILE_NOT_FOUND ? ENOENT : EACCES;
     return -1;
 }

@@ -30,7 +30,9 @@
 
 int posix_mkdir(const char *path);
 #define mkdir(path, mode) ((void)(mode), posix_mkdir(path))
-#define lstat(path, out) stat(path, out)
+int posix_stat(const char *path, struct stat *out); /* also counts names */
+#define _stat64(path, out) posix_stat(path, out) /* what stat is defined as */
+#define lstat(path, out) posix_stat(path, out)
 char *mkdtemp(char *path);
 int setenv(const char *name, const char *value, int replace);
 int unsetenv(const char *name);
@@ -75,5 +77,6 @@ static inline unsigned posix_umask(unsigned mode)
 #define umask(mode) posix_umask(mode)
 #define chown(path, user, group) LACKS("chown")
 #define readlink(path, bytes, size) LACKS("readlink")
+#define system(command) LACKS("a POSIX shell")
 
 #endif
