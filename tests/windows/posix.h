@@ -9,48 +9,26 @@
 #pragma GCC diagnostic ignored "-Wformat-extra-args"
 #pragma GCC diagnostic ignored "-Wunused-value"
 
-#define tell posix_tell /* names of io.h and stdio.h, and of tests */
-#define gets posix_gets
-#include <direct.h>
+#include "../../cli/windows/posix.h"
+
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <io.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <time.h>
-#include <unistd.h>
-#undef tell
-#undef gets
 
 /* ---- What Windows has under another name ---- */
 
-int posix_mkdir(const char *path);
-#define mkdir(path, mode) ((void)(mode), posix_mkdir(path))
-int posix_stat(const char *path, struct stat *out); /* also counts names */
-#define _stat64(path, out) posix_stat(path, out) /* what stat is defined as */
-#define lstat(path, out) posix_stat(path, out)
+int posix_unlink(const char *path);
+#define unlink posix_unlink
+#define remove posix_remove
+int posix_remove(const char *path);
 char *mkdtemp(char *path);
 int setenv(const char *name, const char *value, int replace);
 int unsetenv(const char *name);
-ssize_t pread(int fd, void *bytes, size_t size, off_t pos);
-ssize_t pwrite(int fd, const void *bytes, size_t size, off_t pos);
-int fsync(int fd);
 int pipe(int ends[2]);
-int link(const char *from, const char *to);
 #define getuid() 1000
 #define geteuid() 1000
-#define O_CLOEXEC _O_NOINHERIT
-#define O_NOFOLLOW 0
-
-#define S_ISLNK(mode) 0
 #define seteuid(user) LACKS("seteuid")
 #define POSIX_FADV_DONTNEED 4
 #define posix_fadvise(fd, pos, size, how) ((void)(fd), 0)
-typedef short nlink_t;
+typedef unsigned nlink_t;
 #define EDQUOT ENOSPC
 
 /* Ends the program after so many seconds; 0 does not. */
