@@ -2,8 +2,8 @@
  * they carry bytes, and a console shows UTF-8 and follows escape sequences. */
 #include "posix.h"
 
-#include <stdbool.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include <poll.h>
 #include <sys/file.h>
@@ -187,15 +187,17 @@ static bool replace_open(const char *from, const char *to)
         DWORD size;
         wchar_t text[32768];
     } *name = calloc(1, sizeof *name);
-    HANDLE handle = CreateFileA(from, DELETE | SYNCHRONIZE, SHARE_ALL, NULL, OPEN_EXISTING,
-                                FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
+    HANDLE handle =
+        CreateFileA(from, DELETE | SYNCHRONIZE, SHARE_ALL, NULL, OPEN_EXISTING,
+                    FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
     wchar_t relative[4096];
     bool good = name && handle != INVALID_HANDLE_VALUE &&
                 MultiByteToWideChar(CP_UTF8, 0, to, -1, relative, 4096) > 0;
     if (good) {
         name->flags = REPLACES | POSIX_SEMANTICS;
         name->size = GetFullPathNameW(relative, 32768, name->text, NULL) * 2;
-        good = SetFileInformationByHandle(handle, (FILE_INFO_BY_HANDLE_CLASS)RENAME_EX, name, sizeof *name);
+        good = SetFileInformationByHandle(handle, (FILE_INFO_BY_HANDLE_CLASS)RENAME_EX, name,
+                                          sizeof *name);
     }
     if (handle != INVALID_HANDLE_VALUE) CloseHandle(handle);
     free(name);
@@ -364,7 +366,8 @@ static FILE *open_temporary(void)
     HANDLE handle = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_DELETE, NULL,
                                 CREATE_ALWAYS,
                                 FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
-    int fd = handle == INVALID_HANDLE_VALUE ? -1 : _open_osfhandle((intptr_t)handle, O_BINARY);
+    int fd =
+        handle == INVALID_HANDLE_VALUE ? -1 : _open_osfhandle((intptr_t)handle, O_BINARY);
     return fd < 0 ? NULL : _fdopen(fd, "w+b");
 }
 

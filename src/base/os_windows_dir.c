@@ -627,10 +627,11 @@ static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
     return error;
 }
 
+/* wine knows no path of what lies below a directory that was renamed: then nothing is parked. */
 static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool replaces)
 {
     wchar_t *before = cv_windows_path_of(handle);
-    if (!before) return ENOMEM;
+    if (!before) return rename_open(handle, dir, to, replaces);
     cv_windows_parked *parked = cv_windows_park(before);
     int error = rename_open(handle, dir, to, replaces);
     wchar_t *after = error ? NULL : cv_windows_path_of(handle);
