@@ -136,8 +136,8 @@ def type_name(text):
 
 
 def is_port(path):
-    """Whether the file implements base's headers once more, for another system."""
-    return path.parent.name == "base" and "_windows" in path.stem
+    """Whether the file implements a module or POSIX once more, for Windows."""
+    return "_windows" in path.stem or "/cli/windows/" in path.as_posix()
 
 
 def read_tree(root, *patterns):

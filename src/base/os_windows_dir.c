@@ -246,6 +246,8 @@ int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
 
 /* ---- Opening ------------------------------------------------------------ */
 
+enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
+
 static UNICODE_STRING kernel_text(const cv_windows_name *name)
 {
     USHORT size = (USHORT)(name->length * sizeof *name->text);
@@ -263,14 +265,58 @@ static bool wait_for_others(NTSTATUS status, int *waits)
     return true;
 }
 
+/* Held while wine replaces a file, whose name is missing meanwhile. NULL elsewhere. */
+static HANDLE replacement;
+
+static void make_replacement(void)
+{
+    if (cv_windows_is_wine()) replacement = CreateMutexW(NULL, FALSE, L"caterva-replacement");
+}
+
+static bool hold_replacement(void)
+{
+    static cv_once once = CV_ONCE_INIT;
+    cv_once_run(&once, make_replacement);
+    return replacement && WaitForSingleObject(replacement, INFINITE) != WAIT_FAILED;
+}
+
+static bool wait_for_replacement(NTSTATUS status, bool *waited)
+{
+    static const NTSTATUS no_name = (NTSTATUS)0xc0000034;
+    if (status != no_name || *waited || !hold_replacement()) return false;
+    ReleaseMutex(replacement);
+    return *waited = true;
+}
+
+/* The system has one status for a name above the path that is missing and for one of a file. */
+static bool is_below_file(NTSTATUS status, OBJECT_ATTRIBUTES *object)
+{
+    static const NTSTATUS no_path = (NTSTATUS)0xc000003a;
+    UNICODE_STRING *path = object->ObjectName;
+    IO_STATUS_BLOCK io;
+    HANDLE file;
+    while (status == no_path) {
+        size_t n = path->Length / sizeof *path->Buffer;
+        while (n > 0 && path->Buffer[--n] != L'\\') continue;
+        if (n == 0) return false;
+        path->Length = (USHORT)(n * sizeof *path->Buffer);
+        status = NtCreateFile(&file, FILE_READ_ATTRIBUTES | SYNCHRONIZE, object, &io, NULL, 0,
+                              SHARE, FILE_OPEN, FILE_NON_DIRECTORY_FILE, NULL, 0);
+        if (status < 0) continue;
+        CloseHandle(file);
+        return true;
+    }
+    return false;
+}
+
 int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *out)
 {
     CV_WINDOWS_USE;
-    enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
     cv_windows_name kernel;
     IO_STATUS_BLOCK io;
     NTSTATUS status;
     int waits = 0;
+    bool waited = false;
     *out = NULL;
     int error = cv_windows_name_of(dir, name, &kernel);
     if (error == EINVAL && how.disposition != FILE_CREATE && how.disposition != FILE_OPEN_IF)
@@ -285,10 +331,11 @@ int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *ou
         status = NtCreateFile(out, how.access | SYNCHRONIZE | FILE_READ_ATTRIBUTES, &object,
                               &io, NULL, FILE_ATTRIBUTE_NORMAL, SHARE, how.disposition,
                               how.options, NULL, 0);
-    } while (wait_for_others(status, &waits));
+    } while (wait_for_others(status, &waits) || wait_for_replacement(status, &waited));
+    error = is_below_file(status, &object) ? ENOTDIR : cv_windows_errno_of_status(status);
     cv_free(kernel.text);
     if (status < 0) *out = NULL;
-    return cv_windows_errno_of_status(status);
+    return error;
 }
 
 static cv_windows_how how_of(unsigned how)
@@ -594,8 +641,11 @@ static int step_aside(cv_dir dir, const char *name, HANDLE handle)
 static int replace_in_wine(HANDLE handle, cv_dir dir, const char *to,
                            const cv_windows_name *name)
 {
+    bool holds = hold_replacement();
     int error = cv_dir_remove(dir, to);
-    return error ? error : rename_by_handle(handle, false, name);
+    if (!error) error = rename_by_handle(handle, false, name);
+    if (holds) ReleaseMutex(replacement);
+    return error;
 }
 
 /* The system denies access if one name leads to a directory, and the other one does not. */
@@ -627,11 +677,10 @@ static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
     return error;
 }
 
-/* wine knows no path of what lies below a directory that was renamed: then nothing is parked. */
 static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool replaces)
 {
     wchar_t *before = cv_windows_path_of(handle);
-    if (!before) return rename_open(handle, dir, to, replaces);
+    if (!before) return ENOMEM;
     cv_windows_parked *parked = cv_windows_park(before);
     int error = rename_open(handle, dir, to, replaces);
     wchar_t *after = error ? NULL : cv_windows_path_of(handle);

@@ -302,7 +302,7 @@ static void kill_writers(const char *path, int longest_us, uint64_t seed)
     }
 }
 
-static void run_kills(const char *name, caterva_layout layout, uint64_t seed)
+static void run_kills(const char *name, caterva_layout layout, int longest_us, uint64_t seed)
 {
     caterva_error err;
     char path[SCRATCH_PATH];
@@ -313,7 +313,7 @@ static void run_kills(const char *name, caterva_layout layout, uint64_t seed)
     process readers[READERS];
     for (int i = 0; i < READERS; i++)
         readers[i] = start("reader", path, seed + (uint64_t)i + 1);
-    kill_writers(path, layout == CATERVA_LAYOUT_SPARSE ? 100000 : 25000, seed);
+    kill_writers(path, longest_us, seed);
     atomic_store(&shared->last, killed_state);
     atomic_store(&shared->done, 1);
     bool good = true;
@@ -345,15 +345,19 @@ int main(int argc, char **argv)
 {
     if (run_role(argc, argv)) return 0;
     bool is_long = argc > 1 && strcmp(argv[1], "--long") == 0;
+    bool is_emulated = getenv("CATERVA_EMULATED") != NULL;
     bool is_longer = is_long || getenv("CATERVA_TEST_LONG");
     uint64_t seed = seed_argument(argc, argv, is_long ? 2 : 1);
     scratch_path(board_path, "board");
     shared = process_share(board_path, sizeof *shared);
     shared->n_commits = is_longer ? 3000 : 120;
-    shared->n_kills = is_longer ? 500 : 25;
+    shared->n_kills = is_longer ? 500 : is_emulated ? 200 : 25;
     run_processes("file", CATERVA_LAYOUT_CONTIGUOUS, seed);
     run_processes("directory", CATERVA_LAYOUT_SPARSE, seed + 10);
-    run_kills("killed", CATERVA_LAYOUT_CONTIGUOUS, seed + 20);
-    run_kills("killed-directory", CATERVA_LAYOUT_SPARSE, seed + 30);
+    run_kills("killed", CATERVA_LAYOUT_CONTIGUOUS, is_emulated ? 250000 : 25000, seed + 20);
+    if (is_emulated) /* wine removes a file before it renames the one that replaces it */
+        printf("killed-directory: not tried in wine\n");
+    else
+        run_kills("killed-directory", CATERVA_LAYOUT_SPARSE, 100000, seed + 30);
     return 0;
 }
