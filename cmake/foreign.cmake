@@ -1,8 +1,8 @@
 # Toolchain of scripts/test-foreign: builds for another processor, C library or system.
 #
-#   -DCATERVA_FOREIGN=aarch64|s390x|musl|windows|macos-arm64|macos-x86_64
-#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS also
-#                                bin/cc, ar and ranlib, which call zig
+#   -DCATERVA_FOREIGN=aarch64|s390x|musl|windows|windows-arm64|macos-arm64|macos-x86_64
+#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS and
+#                                Windows on arm64 also bin/cc, ar, ranlib and rc, which call zig
 #
 # What was built runs under qemu-user where this processor cannot run it, or under wine.
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CATERVA_FOREIGN CATERVA_FOREIGN_ROOT)
@@ -40,6 +40,16 @@ elseif(CATERVA_FOREIGN STREQUAL "windows")
     set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
     set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
     return()
+elseif(CATERVA_FOREIGN STREQUAL "windows-arm64")
+    set(CMAKE_SYSTEM_NAME Windows)
+    set(CMAKE_SYSTEM_PROCESSOR arm64)
+    set(CMAKE_C_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/cc")
+    set(CMAKE_RC_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/rc")
+    set(CMAKE_AR "${CATERVA_FOREIGN_ROOT}/bin/ar" CACHE FILEPATH "")
+    set(CMAKE_RANLIB "${CATERVA_FOREIGN_ROOT}/bin/ranlib" CACHE FILEPATH "")
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
 elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
     set(CMAKE_SYSTEM_NAME Darwin)
     set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
@@ -53,7 +63,7 @@ elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
     return()
 else()
     message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; it must be aarch64, s390x, "
-                        "musl, windows, macos-arm64 or macos-x86_64.")
+                        "musl, windows, windows-arm64, macos-arm64 or macos-x86_64.")
 endif()
 
 set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)

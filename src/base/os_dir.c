@@ -144,6 +144,8 @@ bool cv_os_same_file(const char *a, const char *b)
            cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
 }
 
+void cv_os_use_slashes(char *path) { (void)path; }
+
 bool cv_os_is_absolute(const char *path) { return path[0] == '/'; }
 
 char *cv_os_absolute(const char *path)

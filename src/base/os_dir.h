@@ -53,6 +53,9 @@ bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 /* Whether both paths lead to the same file or directory. */
 bool cv_os_same_file(const char *a, const char *b);
 
+/* Replaces what the system also takes for a slash in paths: the backslash on Windows. */
+void cv_os_use_slashes(char *path);
+
 /* Returns whether the path does not depend on the working directory. */
 bool cv_os_is_absolute(const char *path);
 

@@ -445,12 +445,17 @@ bool cv_os_same_file(const char *a, const char *b)
            cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
 }
 
+void cv_os_use_slashes(char *path)
+{
+    for (; *path; path++)
+        if (*path == '\\') *path = '/';
+}
+
 /* Returns the path in UTF-8 with slashes. */
 static char *to_slashes(const wchar_t *path)
 {
     char *text = path ? cv_windows_narrow(path) : NULL;
-    for (char *at = text; at && *at; at++)
-        if (*at == '\\') *at = '/';
+    if (text) cv_os_use_slashes(text);
     return text;
 }
 
