@@ -34,9 +34,11 @@ function(caterva_flags target)
         # GCC loses track of initialisations among the sanitizer's calls.
         target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     endif()
-    if(MINGW)
-        # Its isnan converts in branches that are not taken; GCC cannot follow its locks.
-        target_compile_options(${target} PRIVATE -Wno-float-conversion -Wno-maybe-uninitialized)
+    if(MINGW) # its isnan converts in branches that are not taken
+        target_compile_options(${target} PRIVATE -Wno-float-conversion)
+    endif()
+    if(MINGW AND CMAKE_C_COMPILER_ID STREQUAL "GNU") # which cannot follow its locks
+        target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     endif()
     if(CATERVA_WERROR)
         target_compile_options(${target} PRIVATE -Werror)
