@@ -84,7 +84,8 @@ typedef caterva_error cv_error;
 cv_status cv_fail(cv_error *err, cv_status code, int64_t pos, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
-/* Returns CATERVA_EIO for a failed system call, with `sys_errno` and the system's text. */
+/* Returns CATERVA_EIO for a failed system call, or CATERVA_ENOMEM if it had no memory, with
+ * `sys_errno` and the system's text. */
 cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...) CV_PRINTF(3, 4);
 
 /* Returns CATERVA_ENOMEM because `size` bytes for `what` could not be allocated. */
