@@ -79,12 +79,12 @@ static inline void cv_windows_leave_block(const int *used)
 
 typedef struct cv_windows_parked cv_windows_parked;
 
-/* Waits until no handle is in use, and closes all at or below `path`, which begins with \\?\. NULL
- * if there are none. Call outside of enter. */
-cv_windows_parked *cv_windows_park(const wchar_t *path);
+/* Waits until no handle is in use, and closes all at or below `path`, which begins with \\?\. Call
+ * outside of enter, and cv_windows_unpark afterwards, also on failure. Returns 0 or ENOMEM. */
+int cv_windows_park(const wchar_t *path, cv_windows_parked **out);
 
-/* Opens them again at or below `path`. */
-void cv_windows_unpark(cv_windows_parked *parked, const wchar_t *path);
+/* Opens them again at or below the path of `moved`, or `path` if it has none. Allocates nothing. */
+void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *path);
 
 /* The path of an open file, with \\?\ in front. NULL if it has none. Release with cv_free. */
 wchar_t *cv_windows_path_of(HANDLE handle);

@@ -686,11 +686,10 @@ static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool repl
 {
     wchar_t *before = cv_windows_path_of(handle);
     if (!before) return ENOMEM;
-    cv_windows_parked *parked = cv_windows_park(before);
-    int error = rename_open(handle, dir, to, replaces);
-    wchar_t *after = error ? NULL : cv_windows_path_of(handle);
-    cv_windows_unpark(parked, after ? after : before);
-    cv_free(after);
+    cv_windows_parked *parked;
+    int error = cv_windows_park(before, &parked);
+    if (!error) error = rename_open(handle, dir, to, replaces);
+    cv_windows_unpark(parked, handle, before);
     cv_free(before);
     return error;
 }

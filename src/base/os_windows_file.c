@@ -146,73 +146,82 @@ void cv_windows_leave(void)
 
 struct cv_windows_parked {
     cv_windows_opening *opening;
-    wchar_t *below; /* its path from the directory on: empty, or with a backslash first */
     cv_windows_parked *next;
+    wchar_t below[]; /* its path from the directory on: empty, or with a backslash first */
 };
 
-static cv_windows_parked *park_one(cv_windows_opening *opening, const wchar_t *below,
-                                   cv_windows_parked *next)
+/* Paths while handles are closed, when no memory may be missing. Guarded by `moving`. */
+enum { MOST_PATH = 32768 };
+static wchar_t own_path[MOST_PATH], new_path[MOST_PATH];
+
+static bool get_path(HANDLE handle, wchar_t path[MOST_PATH])
 {
-    cv_windows_parked *parked = cv_malloc(sizeof *parked);
+    DWORD n = GetFinalPathNameByHandleW(handle, path, MOST_PATH, 0);
+    return n > 0 && n < MOST_PATH;
+}
+
+static int park_one(cv_windows_opening *opening, const wchar_t *below,
+                    cv_windows_parked **list)
+{
     size_t size = (wcslen(below) + 1) * sizeof *below;
-    wchar_t *copy = parked ? cv_malloc(size) : NULL;
-    if (!copy) {
-        cv_free(parked);
-        return next;
-    }
-    memcpy(copy, below, size);
-    *parked = (cv_windows_parked){opening, copy, next};
+    cv_windows_parked *parked = cv_malloc(sizeof *parked + size);
+    if (!parked) return ENOMEM;
+    memcpy(parked->below, below, size);
+    parked->opening = opening;
+    parked->next = *list;
+    *list = parked;
     CloseHandle(opening->handle);
     if (opening->lock_file) CloseHandle(opening->lock_file);
     opening->handle = opening->lock_file = NULL;
-    return parked;
+    return 0;
 }
 
-cv_windows_parked *cv_windows_park(const wchar_t *path)
+int cv_windows_park(const wchar_t *path, cv_windows_parked **out)
 {
-    cv_windows_parked *parked = NULL;
     size_t size = wcslen(path);
+    int error = 0;
+    *out = NULL;
     AcquireSRWLockExclusive(&moving);
     entered = 1;
     cv_mutex_lock(&table.lock);
-    for (int number = 1; number <= table.n_slots; number++) {
+    for (int number = 1; number <= table.n_slots && !error; number++) {
         cv_windows_opening *opening = slot_of(number)->opening;
-        wchar_t *own =
-            opening && opening->handle ? cv_windows_path_of(opening->handle) : NULL;
-        if (own && wcsncmp(own, path, size) == 0 && (!own[size] || own[size] == L'\\'))
-            parked = park_one(opening, own + size, parked);
-        cv_free(own);
+        if (opening && opening->handle && get_path(opening->handle, own_path) &&
+            wcsncmp(own_path, path, size) == 0 &&
+            (!own_path[size] || own_path[size] == L'\\'))
+            error = park_one(opening, own_path + size, out);
     }
     cv_mutex_unlock(&table.lock);
-    return parked;
+    return error;
 }
 
-static void open_again(cv_windows_opening *opening, const wchar_t *path, const wchar_t *below)
+static void open_again(cv_windows_opening *opening, size_t size, const wchar_t *below)
 {
     enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
-    size_t n = wcslen(path), size = (n + wcslen(below) + 1) * sizeof *path;
-    wchar_t *whole = cv_malloc(size);
-    if (!whole) return;
-    memcpy(whole, path, n * sizeof *path);
-    memcpy(whole + n, below, size - n * sizeof *path);
+    size_t more = wcslen(below) + 1;
+    if (size + more > MOST_PATH) return;
+    memcpy(new_path + size, below, more * sizeof *below);
     DWORD access = (opening->reads ? FILE_GENERIC_READ : 0) |
                    (opening->writes ? FILE_GENERIC_WRITE : 0) | FILE_READ_ATTRIBUTES;
     DWORD flags = opening->is_directory ? FILE_FLAG_BACKUP_SEMANTICS : FILE_FLAG_OVERLAPPED;
-    HANDLE handle = CreateFileW(whole, access, SHARE, NULL, OPEN_EXISTING, flags, NULL);
+    HANDLE handle = CreateFileW(new_path, access, SHARE, NULL, OPEN_EXISTING, flags, NULL);
     opening->handle = handle == INVALID_HANDLE_VALUE ? NULL : handle;
-    cv_free(whole);
 }
 
 static void lock_again(cv_windows_opening *opening);
 
-void cv_windows_unpark(cv_windows_parked *parked, const wchar_t *path)
+void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *path)
 {
+    size_t size = wcslen(path);
+    if (get_path(moved, new_path))
+        size = wcslen(new_path);
+    else if (size < MOST_PATH)
+        memcpy(new_path, path, (size + 1) * sizeof *path);
     while (parked) {
         cv_windows_parked *one = parked;
         parked = one->next;
-        open_again(one->opening, path, one->below);
+        open_again(one->opening, size, one->below);
         lock_again(one->opening);
-        cv_free(one->below);
         cv_free(one);
     }
     entered = 0;
@@ -564,22 +573,16 @@ static int lock_shared(HANDLE handle, uint64_t byte)
 
 #define LOCK_FILE ".caterva.lock"
 
-/* Of the open directory, by its path. NULL if it cannot be opened. */
+/* Of the open directory, by its path. NULL if it cannot be opened. Call with `moving` alone. */
 static HANDLE open_lock_file(HANDLE directory)
 {
     enum { SHARE = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
     static const wchar_t name[] = L"\\" LOCK_FILE;
-    wchar_t *path = cv_windows_path_of(directory);
-    size_t n = path ? wcslen(path) : 0;
-    wchar_t *whole = cv_realloc(path, (n + 1) * sizeof *path, n * sizeof *path + sizeof name);
-    if (!path || !whole) {
-        cv_free(path);
-        return NULL;
-    }
-    memcpy(whole + n, name, sizeof name);
-    HANDLE handle = CreateFileW(whole, FILE_GENERIC_READ | FILE_GENERIC_WRITE, SHARE, NULL,
+    size_t n = get_path(directory, own_path) ? wcslen(own_path) : MOST_PATH;
+    if (n + sizeof name / sizeof *name > MOST_PATH) return NULL;
+    memcpy(own_path + n, name, sizeof name);
+    HANDLE handle = CreateFileW(own_path, FILE_GENERIC_READ | FILE_GENERIC_WRITE, SHARE, NULL,
                                 OPEN_ALWAYS, FILE_FLAG_OVERLAPPED, NULL);
-    cv_free(whole);
     return handle == INVALID_HANDLE_VALUE ? NULL : handle;
 }
 
