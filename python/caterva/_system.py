@@ -1,4 +1,4 @@
-"""What differs between operating systems: forks, locks of files, and the limit of open files."""
+"""What differs between systems: forks, locks of files, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def unlock(file: io.FileIO) -> None:
 
 
 def open_files_limit() -> int:
-    """Return how many files this process may have open; the resource module's infinity if any."""
+    """Return how many files this process may have open, or the resource module's infinity."""
     if sys.platform == "win32":
         return 8192
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
