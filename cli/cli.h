@@ -20,7 +20,9 @@ typedef enum cli_exit {
     CLI_INTERRUPTED = 130 /* main ends the process by the signal */
 } cli_exit;
 
-#if defined(__GNUC__) || defined(__clang__)
+#ifdef __MINGW_PRINTF_FORMAT /* its own printf, as in C11 */
+#define CLI_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
+#elif defined(__GNUC__) || defined(__clang__)
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define CLI_PRINTF(fmt, args)

@@ -25,9 +25,19 @@ endfunction()
 function(caterva_flags target)
     # Positions in files have 64 bits, also where addresses have 32.
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+    if(WIN32) # 10 with POSIX semantics of names; printf as in C11
+        target_compile_definitions(${target} PRIVATE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000006
+                                                     __USE_MINGW_ANSI_STDIO=1)
+    endif()
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
     if(CATERVA_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         # GCC loses track of initialisations among the sanitizer's calls.
+        target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+    endif()
+    if(MINGW) # its isnan converts in branches that are not taken
+        target_compile_options(${target} PRIVATE -Wno-float-conversion)
+    endif()
+    if(MINGW AND CMAKE_C_COMPILER_ID STREQUAL "GNU") # which cannot follow its locks
         target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
     endif()
     if(CATERVA_WERROR)

@@ -1,10 +1,10 @@
-# Toolchain of scripts/test-foreign: builds for another processor or another C library.
+# Toolchain of scripts/test-foreign: builds for another processor, C library or system.
 #
-#   -DCATERVA_FOREIGN=aarch64|s390x|musl|macos-arm64|macos-x86_64
-#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS also
-#                                bin/cc, ar and ranlib, which call zig
+#   -DCATERVA_FOREIGN=aarch64|s390x|musl|windows|windows-arm64|macos-arm64|macos-x86_64
+#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS and
+#                                Windows on arm64 also bin/cc, ar, ranlib and rc, which call zig
 #
-# What was built runs under qemu-user where this processor cannot run it.
+# What was built runs under qemu-user where this processor cannot run it, or under wine.
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CATERVA_FOREIGN CATERVA_FOREIGN_ROOT)
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${CATERVA_FOREIGN})
@@ -26,6 +26,30 @@ elseif(CATERVA_FOREIGN STREQUAL "musl")
     # The kernel's headers are not among musl's; nothing of glibc's may be seen.
     set(CMAKE_C_FLAGS_INIT "-isystem ${CATERVA_FOREIGN_ROOT}/kernel")
     set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+elseif(CATERVA_FOREIGN STREQUAL "windows")
+    set(_triple x86_64-w64-mingw32)
+    set(CMAKE_SYSTEM_NAME Windows)
+    set(CMAKE_SYSTEM_PROCESSOR x86_64)
+    set(CMAKE_C_COMPILER ${_triple}-gcc-posix)
+    set(CMAKE_RC_COMPILER ${_triple}-windres)
+    set(CMAKE_CROSSCOMPILING_EMULATOR env WINEDEBUG=-all "WINEPREFIX=${_foreign}/prefix"
+        "WINEPATH=Z:${_foreign}/blosc2/bin" /usr/lib/wine/wine64)
+    # Programs need no DLLs of the compiler's.
+    set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+    set(CMAKE_SHARED_LINKER_FLAGS_INIT -static)
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
+elseif(CATERVA_FOREIGN STREQUAL "windows-arm64")
+    set(CMAKE_SYSTEM_NAME Windows)
+    set(CMAKE_SYSTEM_PROCESSOR arm64)
+    set(CMAKE_C_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/cc")
+    set(CMAKE_RC_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/rc")
+    set(CMAKE_AR "${CATERVA_FOREIGN_ROOT}/bin/ar" CACHE FILEPATH "")
+    set(CMAKE_RANLIB "${CATERVA_FOREIGN_ROOT}/bin/ranlib" CACHE FILEPATH "")
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
 elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
     set(CMAKE_SYSTEM_NAME Darwin)
     set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
@@ -39,7 +63,7 @@ elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
     return()
 else()
     message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; it must be aarch64, s390x, "
-                        "musl, macos-arm64 or macos-x86_64.")
+                        "musl, windows, windows-arm64, macos-arm64 or macos-x86_64.")
 endif()
 
 set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)

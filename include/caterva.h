@@ -58,7 +58,9 @@ extern "C" {
 #define CATERVA_INIT_(type) { .struct_size = sizeof(type) }
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(_WIN32) && defined(CATERVA_BUILDS_DLL)
+#define CATERVA_API __declspec(dllexport)
+#elif defined(__GNUC__) || defined(__clang__)
 #define CATERVA_API __attribute__((visibility("default")))
 #else
 #define CATERVA_API

@@ -135,10 +135,16 @@ def type_name(text):
     return match.group(1) if match else None
 
 
+def is_port(path):
+    """Whether the file implements a module or POSIX once more, for Windows."""
+    return "_windows" in path.stem or "/cli/windows/" in path.as_posix()
+
+
 def read_tree(root, *patterns):
     """The files of these patterns below `root`."""
     root = Path(root)
-    files = [File(root, path) for pattern in patterns for path in sorted(root.glob(pattern))]
+    files = [File(root, path) for pattern in patterns for path in sorted(root.glob(pattern))
+             if not is_port(path)]
     macros = set().union(*(file.static_macros for file in files)) if files else set()
     for file in files:
         for function in file.functions:

@@ -47,7 +47,7 @@ struct foreign_file {
     size_t n;
     char **losses; /* sentences about what is in the file but in no node */
     size_t n_losses;
-    int threads; /* at most so many decode; 0: all cores. May be set after `open` */
+    int threads; /* at most this many decode; 0: all cores. May be set after `open` */
     void *own;
 
     /* Reads the items from start[d] to stop[d] of axis d, at least one, to `dst` in C order. Any
@@ -75,7 +75,7 @@ struct foreign_file {
 typedef struct foreign_writer foreign_writer;
 struct foreign_writer {
     const char *path; /* borrowed; for messages */
-    int threads;      /* at most so many encode; 0: all cores */
+    int threads;      /* at most this many encode; 0: all cores */
     bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
     void *own;
 
@@ -162,13 +162,13 @@ typedef struct foreign_info {
     const char *name;       /* "hdf5", for --from and --to */
     const char *title;      /* "an HDF5 file" */
     const char *extensions; /* ".h5 .hdf5 .he5" */
-    const char *package;    /* of the plug-in, "caterva-hdf5"; NULL: there is none */
+    const char *package;    /* of the plug-in, "caterva-hdf5", or NULL */
     const foreign_format *format; /* in the program; NULL: in the plug-in. Its `create` may be */
 } foreign_info;
 
 /* Returns the format of a file that begins with the `size` bytes `head`, or NULL. */
 const foreign_info *foreign_recognize(const uint8_t *head, size_t size);
-/* Returns the format by the extension of a path, or by its name; NULL if there is none. */
+/* Returns the format by the extension of a path, or by its name; NULL if it is unknown. */
 const foreign_info *foreign_by_path(const char *path);
 const foreign_info *foreign_by_name(const char *name);
 const char *foreign_name(size_t i); /* NULL after the last */
@@ -178,7 +178,7 @@ const char *foreign_name(size_t i); /* NULL after the last */
 cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file **out);
 void foreign_close(foreign_file *file);
 
-/* Returns the node of a key; NULL if there is none. */
+/* Returns the node of a key, or NULL. */
 const foreign_node *foreign_find(const foreign_file *file, const char *key);
 
 /* Begins a file. Release *out with foreign_finish or foreign_abandon. */

@@ -131,12 +131,12 @@ static cli_exit parse_dictionary(const char *path, const char *text, npy_header 
     return CLI_OK;
 }
 
-cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
+cli_exit npy_read_header(const char *path, npy_read_bytes *next, void *context,
                          npy_header *out)
 {
     uint8_t start[12] = {0};
     *out = (npy_header){0};
-    CLI_TRY(read(context, start, 10));
+    CLI_TRY(next(context, start, 10));
     if (memcmp(start, magic, 6) != 0)
         return cli_fail(CLI_CORRUPT,
                         "%s is not an npy file: it does not begin with NumPy's magic bytes",
@@ -146,7 +146,7 @@ cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
                         "%s has npy version %d.%d, but only 1.0 to 3.0 are known", path,
                         start[6], start[7]);
     bool wide = start[6] > 1; /* the length has four bytes instead of two */
-    if (wide) CLI_TRY(read(context, start + 10, 2));
+    if (wide) CLI_TRY(next(context, start + 10, 2));
     size_t size =
         start[8] | (size_t)start[9] << 8 | (size_t)start[10] << 16 | (size_t)start[11] << 24;
     if (size > MAX_HEADER)
@@ -156,7 +156,7 @@ cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
     char *text = cli_alloc(size + 1);
     if (!text) return CLI_IO;
     text[size] = '\0';
-    cli_exit code = read(context, text, size);
+    cli_exit code = next(context, text, size);
     if (code == CLI_OK) code = parse_dictionary(path, text, out);
     free(text);
     out->data_position = (wide ? 12 : 10) + (int64_t)size;

@@ -17,7 +17,7 @@ typedef struct npy_header {
 typedef cli_exit npy_read_bytes(void *context, void *dst, size_t size);
 
 /* Reads the header of a file. Messages name it `path`. Release out->dtype with free. */
-cli_exit npy_read_header(const char *path, npy_read_bytes *read, void *context,
+cli_exit npy_read_header(const char *path, npy_read_bytes *next, void *context,
                          npy_header *out);
 
 /* Makes the complete header for items of `dtype` in C order. Release *out with free. */

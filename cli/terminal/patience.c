@@ -12,7 +12,7 @@ bool cli_try_again(const cli_args *args, caterva_status status, cli_patience *pa
     int64_t pause = patience->waited < FIRST_PAUSE ? FIRST_PAUSE : patience->waited;
     if (pause > LONGEST_PAUSE) pause = LONGEST_PAUSE;
     if (pause > left) pause = left;
-    struct timespec time = {pause / 1000, pause % 1000 * 1000000};
+    struct timespec time = {pause / 1000, (long)(pause % 1000 * 1000000)};
     nanosleep(&time, NULL); /* ends early at a signal */
     patience->waited += pause;
     return !cli_interrupted();

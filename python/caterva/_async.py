@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
-import os
 import threading
 import time
 import weakref
@@ -16,6 +15,7 @@ from . import _indexing, _plans
 from ._errors import Status, make
 from ._keys import make_plan
 from ._plans import AnyArray, Casting
+from ._system import call_in_child
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -223,4 +223,4 @@ def _end_all_in_child() -> None:
         reading._end_in_child()
 
 
-os.register_at_fork(after_in_child=_end_all_in_child)
+call_in_child(_end_all_in_child)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
+
+from ._system import call_in_child
 
 
 class Lock:
@@ -35,4 +36,4 @@ def _renew() -> None:
             lock._lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew)
+call_in_child(_renew)

@@ -343,7 +343,7 @@ static cv_status open_again(const caterva_array *array, caterva_array **out, cv_
     if (store) return cv_array_open_store(store, &o, out, err);
     for (const cv_attachment *a = array->attached; a; a = a->next)
         if (a->kind->reopen) return a->kind->reopen(a, array, &o, out, err);
-    if (array->path && array->path[0] != '/' && !cv_is_url(array->path))
+    if (array->path && !cv_os_is_absolute(array->path) && !cv_is_url(array->path))
         return cv_fail(err, CATERVA_EIO, -1,
                        "the array cannot be opened again: its path was relative to a "
                        "directory that has no name");

@@ -18,11 +18,37 @@ bool cv_heap_set(const cv_heap_functions *functions)
     return true;
 }
 
+#ifdef _WIN32
+/* Its free cannot release aligned memory, so its other functions are set like a program's. */
+static void *system_allocate(void *context, size_t size, size_t alignment)
+{
+    (void)context;
+    return _aligned_malloc(size, alignment);
+}
+
+static void system_release(void *context, void *memory)
+{
+    (void)context;
+    _aligned_free(memory);
+}
+
+static void set_system(void)
+{
+    static const cv_heap_functions functions = {NULL, system_allocate, system_release};
+    (void)cv_heap_set(&functions);
+}
+
+#define aligned_alloc(alignment, size) NULL /* not called */
+#else
+static void set_system(void) {}
+#endif
+
 /* Returns whether the memory comes from the system. The first call decides this. While another
  * thread is inside cv_heap_set, waits briefly for that thread's decision. */
 static bool uses_system(void)
 {
     int kind = CV_HEAP_UNSETTLED;
+    if (atomic_load_explicit(&cv_heap_settled, memory_order_acquire) == kind) set_system();
     atomic_compare_exchange_strong(&cv_heap_settled, &kind, CV_HEAP_SYSTEM);
     while (kind == CV_HEAP_SETTING)
         kind = atomic_load_explicit(&cv_heap_settled, memory_order_acquire);

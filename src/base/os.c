@@ -4,6 +4,7 @@
 #include "base/arith.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -109,4 +110,9 @@ void cv_os_advise_large_pages(void *memory, size_t size)
 #else
     (void)memory, (void)size;
 #endif
+}
+
+const void *cv_os_find(const void *bytes, size_t size, const void *wanted, size_t wanted_size)
+{
+    return memmem(bytes, size, wanted, wanted_size);
 }

@@ -30,6 +30,9 @@ void cv_os_random(void *out, size_t size);
 /* Sleeps for approximately `ns` nanoseconds, or less if a signal arrives. */
 void cv_os_sleep_ns(uint64_t ns);
 
+/* Returns the first place of `wanted` in `bytes`, or NULL. */
+const void *cv_os_find(const void *bytes, size_t size, const void *wanted, size_t wanted_size);
+
 /* Hint: back these bytes with large pages. */
 void cv_os_advise_large_pages(void *memory, size_t size);
 

@@ -144,9 +144,13 @@ bool cv_os_same_file(const char *a, const char *b)
            cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
 }
 
+void cv_os_use_slashes(char *path) { (void)path; }
+
+bool cv_os_is_absolute(const char *path) { return path[0] == '/'; }
+
 char *cv_os_absolute(const char *path)
 {
-    char *parent = path[0] == '/' ? NULL : getcwd(NULL, 0); /* allocates for any length */
+    char *parent = cv_os_is_absolute(path) ? NULL : getcwd(NULL, 0); /* allocates for any length */
     if (!parent) return cv_strdup(path);
     size_t size = strlen(parent) + strlen(path) + 2;
     char *joined = cv_malloc(size);

@@ -53,6 +53,12 @@ bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 /* Whether both paths lead to the same file or directory. */
 bool cv_os_same_file(const char *a, const char *b);
 
+/* Replaces what the system also takes for a slash in paths: the backslash on Windows. */
+void cv_os_use_slashes(char *path);
+
+/* Returns whether the path does not depend on the working directory. */
+bool cv_os_is_absolute(const char *path);
+
 /* Returns the absolute path, with links unresolved. NULL if out of memory. If the working directory
  * is unknown, returns a copy of `path`. Release with cv_free. */
 char *cv_os_absolute(const char *path);

@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef ESTALE
+#define ESTALE 1116 /* Windows has no such number */
+#endif
+
 /* Closes *file and sets it to {0}. Does nothing if it is {0}. */
 void cv_file_close(cv_file *file);
 

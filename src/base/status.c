@@ -125,9 +125,10 @@ cv_status cv_fail(cv_error *err, cv_status code, int64_t pos, const char *fmt, .
 
 cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
 {
+    cv_status code = sys_errno == ENOMEM ? CATERVA_ENOMEM : CATERVA_EIO;
     va_list args;
     va_start(args, fmt);
-    fill(err, CATERVA_EIO, sys_errno, -1, fmt, args);
+    fill(err, code, sys_errno, -1, fmt, args);
     va_end(args);
     if (err) {
         size_t used = strlen(err->message);
@@ -137,7 +138,7 @@ cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...)
                  sys_errno == EMFILE ? " (this process may open no more files: ulimit -n)"
                                      : "");
     }
-    return CATERVA_EIO;
+    return code;
 }
 
 cv_status cv_fail_memory(cv_error *err, size_t size, const char *what)

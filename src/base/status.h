@@ -35,6 +35,9 @@ static inline const char *cv_error_text_filled(int failed, int sys_errno, char *
 
 /* Returns the system's text for `sys_errno`, never NULL and never empty. The result may be in
  * `text`, whose `size` is at least 16. */
+#ifdef _WIN32
+const char *cv_error_text(int sys_errno, char *text, size_t size);
+#else
 static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
 {
     text[0] = '\0';
@@ -42,6 +45,7 @@ static inline const char *cv_error_text(int sys_errno, char *text, size_t size)
         char *: cv_error_text_returned,
         int: cv_error_text_filled)(strerror_r(sys_errno, text, size), sys_errno, text, size);
 }
+#endif
 
 /* ---- Text of errors ----
  *
@@ -67,7 +71,9 @@ typedef caterva_error cv_error;
 
 #define CV_OK CATERVA_OK
 
-#if defined(__GNUC__) || defined(__clang__)
+#ifdef __MINGW_PRINTF_FORMAT /* its own printf, as in C11 */
+#define CV_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
+#elif defined(__GNUC__) || defined(__clang__)
 #define CV_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define CV_PRINTF(fmt, args)
@@ -78,7 +84,8 @@ typedef caterva_error cv_error;
 cv_status cv_fail(cv_error *err, cv_status code, int64_t pos, const char *fmt, ...)
     CV_PRINTF(4, 5);
 
-/* Returns CATERVA_EIO for a failed system call, with `sys_errno` and the system's text. */
+/* Returns CATERVA_EIO for a failed system call, or CATERVA_ENOMEM if it had no memory, with
+ * `sys_errno` and the system's text. */
 cv_status cv_fail_sys(cv_error *err, int sys_errno, const char *fmt, ...) CV_PRINTF(3, 4);
 
 /* Returns CATERVA_ENOMEM because `size` bytes for `what` could not be allocated. */

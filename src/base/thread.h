@@ -106,7 +106,12 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 /* Starts a detached thread. Returns false if the system cannot create a thread. */
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
-_Noreturn static inline void cv_thread_end(void) { pthread_exit(NULL); }
+/* Ends the thread that calls it. */
+_Noreturn static inline void cv_thread_end(void)
+{
+    pthread_exit(NULL);
+    __builtin_unreachable(); /* mingw-w64 does not declare that it does not return */
+}
 
 /* Blocks all signals in this thread, so that the system delivers them to other threads. */
 void cv_thread_block_signals(void);

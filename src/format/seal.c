@@ -3,6 +3,7 @@
 
 #include "base/arith.h"
 #include "base/crc.h"
+#include "base/os.h"
 #include "format/chunk_header.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ bool cv_seal_footer_find(const uint8_t *bytes, size_t size, size_t *at, cv_seal_
 {
     while (*at <= size && size - *at >= CV_SEAL_FOOTER) {
         const uint8_t *hit =
-            memmem(bytes + *at, size - *at, FOOTER_MAGIC, sizeof FOOTER_MAGIC);
+            cv_os_find(bytes + *at, size - *at, FOOTER_MAGIC, sizeof FOOTER_MAGIC);
         if (!hit || (size_t)(hit - bytes) > size - CV_SEAL_FOOTER) return false;
         *at = (size_t)(hit - bytes);
         if (cv_seal_footer_read(hit, out)) return true;

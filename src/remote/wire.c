@@ -74,9 +74,11 @@ static cv_status load(cv_error *err)
 {
     enum { LEAST_VERSION = 0x074400 }; /* 7.68 introduced curl_multi_wakeup */
     /* libcurl's ABI has had the number 4 since 2006. */
-    static const char *const names[] = {"libcurl.so.4",  "libcurl-gnutls.so.4",
-                                        "libcurl.so",    "libcurl.4.dylib",
-                                        "libcurl.dylib", NULL};
+    static const char *const names[] = {"libcurl.so.4",      "libcurl-gnutls.so.4",
+                                        "libcurl.so",        "libcurl.4.dylib",
+                                        "libcurl.dylib",     "libcurl-x64.dll",
+                                        "libcurl-arm64.dll", "libcurl-4.dll",
+                                        "libcurl.dll",       NULL};
     cv_library library;
     if (!cv_library_load(names, &library))
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,

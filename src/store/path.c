@@ -2,6 +2,7 @@
 #include "store/path.h"
 
 #include "base/heap.h"
+#include "base/os_dir.h"
 #include "base/os_file.h"
 
 #include <stdio.h>
@@ -114,10 +115,10 @@ cv_shown_path cv_show_path(const char *path)
 cv_status cv_strip_slashes(const char *path, char **out, cv_error *err)
 {
     size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    *out = cv_malloc(length + 1);
+    *out = cv_strdup(path);
     if (!*out) return cv_fail_memory(err, length + 1, "a path");
-    memcpy(*out, path, length);
+    cv_os_use_slashes(*out);
+    while (length > 1 && (*out)[length - 1] == '/') length--;
     (*out)[length] = '\0';
     return CV_OK;
 }

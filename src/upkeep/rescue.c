@@ -4,6 +4,7 @@
 
 #include "base/arith.h"
 #include "base/heap.h"
+#include "base/os.h"
 #include "format/frame_header.h"
 #include "frame/lookup.h"
 #include "frame/txn.h"
@@ -358,7 +359,7 @@ static cv_status refind_search_window(refind *r, const cv_buffer *window, uint64
         uint64_t size;
         const uint8_t *from = window->data + at + NBYTES_AT;
         size_t left = window->size - CV_CHUNK_HEADER_SIZE - at + sizeof size_of_chunk;
-        const uint8_t *hit = memmem(from, left, size_of_chunk, sizeof size_of_chunk);
+        const uint8_t *hit = cv_os_find(from, left, size_of_chunk, sizeof size_of_chunk);
         if (!hit) break;
         at = (size_t)(hit - window->data) - NBYTES_AT;
         uint64_t chunk = pos + at;

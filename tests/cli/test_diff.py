@@ -9,7 +9,7 @@ import time
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, Case, environment, main, run
+from tool_cli import CLI, Case, ended_by, environment, main, run
 
 
 class Diff(Case):
@@ -263,7 +263,7 @@ class Diff(Case):
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=60)
             self.assertEqual((child.returncode, out, err),
-                             (-signal.SIGINT, b"", b"caterva: interrupted\n"), command)
+                             (ended_by(signal.SIGINT), b"", b"caterva: interrupted\n"), command)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+for beside in ("support", "windows"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / beside))
+from lacks import why  # noqa: E402
 from runs import LONG, SANITIZED, some  # noqa: E402, F401
 
+WINDOWS = bool(os.environ.get("CATERVA_WINDOWS"))  # the program is a Windows one, under wine
 CLI = os.environ.get("CATERVA_CLI", "caterva")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background jobs
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -22,6 +25,11 @@ def environment(**changes):
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM")}
     kept.update(changes)
     return kept
+
+
+def ended_by(number):
+    """The exit status of a program that ends by this signal."""
+    return 128 + number if WINDOWS else -number
 
 
 def run(*arguments, stdin=None, **changes):
@@ -38,6 +46,9 @@ class Case(unittest.TestCase):
     """A test with a folder of its own, in which `self.path(name)` is."""
 
     def setUp(self):
+        lacks = WINDOWS and why(f"{type(self).__name__}.{self._testMethodName}")
+        if lacks:
+            self.skipTest(lacks)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)

@@ -145,6 +145,7 @@ static int stored_number(const char *group, const char *name)
     return number;
 }
 
+/* But for the file that has the locks of a directory on Windows. */
 static int count_hidden(const char *name)
 {
     char where[SCRATCH_PATH];
@@ -153,7 +154,8 @@ static int count_hidden(const char *name)
     CHECK(dir, "%s", where);
     for (struct dirent *entry; (entry = readdir(dir));)
         n += entry->d_name[0] == '.' && strcmp(entry->d_name, ".") != 0 &&
-             strcmp(entry->d_name, "..") != 0;
+             strcmp(entry->d_name, "..") != 0 &&
+             strcmp(entry->d_name, ".caterva.lock") != 0;
     closedir(dir);
     return n;
 }

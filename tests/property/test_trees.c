@@ -240,6 +240,7 @@ static void test_colons(void)
 {
     char odd[SCRATCH_PATH];
     caterva_array *array;
+    if (getenv("CATERVA_WINDOWS")) return; /* names have no colons there */
     scratch_save(scratch_path(odd, "t.b2z::"), frame, frame_size);
     CHECK_OK(caterva_open(odd, NULL, &array, &err), err);
     check_items(array);

@@ -6,6 +6,7 @@
 #include "caterva.h"
 #include "caterva_store.h"
 
+#include "support/aligned.h"
 #include "support/check.h"
 #include "support/random.h"
 #include "support/scratch.h"
@@ -295,16 +296,14 @@ static inline void discard_all(caterva_array **arrays)
 static inline void *allocate(void *context, size_t size, size_t alignment)
 {
     (void)context;
-    void *memory = NULL;
-    if (alignment < sizeof(void *)) alignment = sizeof(void *);
-    if (posix_memalign(&memory, alignment, size) != 0) return NULL;
-    return memset(memory, 0xA5, size);
+    void *memory = aligned_new(alignment, size);
+    return memory ? memset(memory, 0xA5, size) : NULL;
 }
 
 static inline void release(void *context, void *memory)
 {
     (void)context;
-    free(memory);
+    aligned_free(memory);
 }
 
 static inline void set_allocator(void)

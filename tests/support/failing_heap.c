@@ -1,6 +1,7 @@
 /* Test support: an allocator for the library only. libblosc2 and the C library use their own. */
 #include "failing_heap.h"
 
+#include "aligned.h"
 #include "check.h"
 
 #include <caterva.h>
@@ -28,8 +29,7 @@ static void *allocate(void *context, size_t size, size_t alignment)
 {
     (void)context;
     if (must_fail()) return NULL;
-    if (alignment < sizeof(void *)) alignment = sizeof(void *);
-    void *memory = aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    void *memory = aligned_new(alignment, size);
     if (!heap.armed || !memory) return memory;
     if (heap.n_live == MAX_LIVE) abort();
     heap.live[heap.n_live++] = memory;
@@ -44,7 +44,7 @@ static void release(void *context, void *memory)
         heap.live[i] = heap.live[--heap.n_live];
         break;
     }
-    free(memory);
+    aligned_free(memory);
 }
 
 void heap_install(void)

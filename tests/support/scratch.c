@@ -30,8 +30,13 @@ static void remove_scratch_dir(void)
 
 static void make_scratch_dir(void)
 {
+#ifdef _WIN32
+    const char *tmp = getenv("TEMP");
+#else
     const char *tmp = getenv("TMPDIR");
+#endif
     snprintf(scratch_dir, sizeof(scratch_dir), "%s/caterva-test-XXXXXX", tmp ? tmp : "/tmp");
+    for (char *at = strchr(scratch_dir, '\\'); at; at = strchr(at, '\\')) *at = '/';
     CHECK(mkdtemp(scratch_dir) != NULL, "cannot make %s", scratch_dir);
     scratch_owner = getpid();
     atexit(remove_scratch_dir);

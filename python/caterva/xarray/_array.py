@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import resource
 import threading
 import weakref
 from collections import OrderedDict
@@ -22,6 +20,7 @@ from .._async import begin_plan
 from .._errors import StaleError
 from .._functions import open as open_array
 from .._identity import check, state_of
+from .._system import call_in_child, open_files_limit
 from .._tree import Tree
 from . import _items
 
@@ -41,7 +40,7 @@ _limit = _LEAST  # the last result of _most
 
 def _most() -> int:
     """Return how many arrays may be open: each has a file, and descriptors are few."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    limit = open_files_limit()
     return max(_LEAST, min(1024, limit // 4))
 
 
@@ -78,7 +77,7 @@ def _renew_lock() -> None:
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+call_in_child(_renew_lock)
 
 
 class Source:

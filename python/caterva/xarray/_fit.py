@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from xarray.coding.strings import check_vlen_dtype
 from xarray.namedarray.parallelcompat import get_chunked_array_type
 from xarray.namedarray.pycompat import is_chunked_array
 
+from .._system import call_in_child
 from . import _items
 from ._decode import is_plain, unmasked
 
@@ -88,7 +88,7 @@ def _renew_lock() -> None:
     _filters = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+call_in_child(_renew_lock)
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
+import sys
 from collections.abc import Iterator
 
+from .. import _system
 from .._errors import Status, refusal
 
 
@@ -20,7 +21,7 @@ def _is_at(file: io.FileIO, path: str) -> bool:
 
 
 def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    return os.open(path, flags | _system.NO_LINK, 0o666)
 
 
 def _take(path: str, place: str, taken: list[io.FileIO]) -> None:
@@ -30,7 +31,7 @@ def _take(path: str, place: str, taken: list[io.FileIO]) -> None:
     while True:
         file = io.FileIO(path, "a+", opener=_open)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _system.lock(file)
         except BlockingIOError:
             file.close()
             message = f"{place} is being saved by another process or thread"
@@ -61,5 +62,8 @@ def saving(place: str) -> Iterator[None]:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
                 with contextlib.suppress(OSError):  # forked children share the open file
-                    fcntl.flock(file, fcntl.LOCK_UN)
+                    _system.unlock(file)
             file.close()
+            if sys.platform == "win32":  # which deletes no open file
+                with contextlib.suppress(OSError):
+                    os.unlink(path)

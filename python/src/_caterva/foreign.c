@@ -3,10 +3,12 @@
 #include "foreign.h"
 
 #include <caterva_store.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#ifndef _WIN32
+#include <dlfcn.h>
+#endif
 
 enum { PATIENCE = 10 }; /* seconds to wait at exit for calls of Python that do not return */
 
@@ -78,8 +80,20 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+/* Returns a function of a module: a new reference. */
+static PyObject *function_of(const char *module, const char *name)
+{
+    PyObject *object = PyImport_ImportModule(module);
+    PyObject *function = object ? PyObject_GetAttrString(object, name) : NULL;
+    Py_XDECREF(object);
+    return function;
+}
+
 /* ---- Forks ---------------------------------------------------------------------- */
 
+#ifdef _WIN32 /* has none */
+static int watch_forks(void) { return 0; }
+#else
 static _Thread_local bool is_forking, has_held;
 
 /* Waits until background reads, which may call Python, have ended. */
@@ -166,24 +180,11 @@ static void watch_any_fork(void)
     (void)pthread_atfork(before_any_fork, after_any_fork, NULL);
 }
 
-/* ---- Registration ------------------------------------------------------------------ */
-
 static PyMethodDef at_forks[] = {
     {"before", before_fork, METH_NOARGS, NULL},
     {"after_in_parent", after_in_parent, METH_NOARGS, NULL},
     {"after_in_child", after_in_child, METH_NOARGS, NULL},
 };
-
-static PyMethodDef at_end = {"at_exit", at_exit, METH_NOARGS, NULL};
-
-/* Returns a function of a module: a new reference. */
-static PyObject *function_of(const char *module, const char *name)
-{
-    PyObject *object = PyImport_ImportModule(module);
-    PyObject *function = object ? PyObject_GetAttrString(object, name) : NULL;
-    Py_XDECREF(object);
-    return function;
-}
 
 static int fill_words(PyObject *words)
 {
@@ -206,8 +207,14 @@ static int watch_forks(void)
     Py_XDECREF(none);
     Py_XDECREF(words);
     Py_XDECREF(watch);
+    if (result) watch_any_fork();
     return result ? 0 : -1;
 }
+#endif
+
+/* ---- Registration ------------------------------------------------------------------ */
+
+static PyMethodDef at_end = {"at_exit", at_exit, METH_NOARGS, NULL};
 
 static int watch_end(void)
 {
@@ -225,7 +232,6 @@ int foreign_init(void)
     PyInterpreterState *here = PyInterpreterState_Get();
     if (interpreter || PyInterpreterState_GetID(here) != 0) return 0;
     if (watch_forks() < 0 || watch_end() < 0) return -1;
-    watch_any_fork();
     interpreter = here;
     return 0;
 }

@@ -7,7 +7,14 @@ atomic_uint gate_forks;
 
 static void count_fork(void) { atomic_fetch_add(&gate_forks, 1); }
 
-static void watch(void) { pthread_atfork(NULL, NULL, count_fork); }
+static void watch(void)
+{
+#ifdef _WIN32 /* has no forks */
+    (void)count_fork;
+#else
+    pthread_atfork(NULL, NULL, count_fork);
+#endif
+}
 
 void gate_watch_forks(void)
 {

@@ -210,10 +210,12 @@ static int check_state(array_object *self)
     bool same = memcmp(info->state_id, self->state_id, sizeof self->state_id) == 0;
     caterva_info_release(info);
     if (same) return 0;
-    static const caterva_error stale = {
-        CATERVA_ESTALE, 0, -1,
-        "the array was changed after it was opened and before this process, a forked child, "
-        "had to open it again"};
+    static const caterva_error stale = {.code = CATERVA_ESTALE,
+                                        .position = -1,
+                                        .message =
+                                            "the array was changed after it was opened and "
+                                            "before this process, a forked child, "
+                                            "had to open it again"};
     return raise_error(self->state, &stale, self->place);
 }
 
@@ -254,10 +256,12 @@ static int reopen(array_object *self)
     if (self->source) return reopen_source(self);
     bool is_file = !handle_in_memory(self);
     if (self->writable || !(is_file || self->frame)) {
-        static const caterva_error refused = {
-            CATERVA_EBUSY, 0, -1,
-            "the array belongs to the parent process, which was using it in another thread when "
-            "this process was forked"};
+        static const caterva_error refused = {.code = CATERVA_EBUSY,
+                                              .position = -1,
+                                              .message =
+                                                  "the array belongs to the parent process, "
+                                                  "which was using it in another thread when "
+                                                  "this process was forked"};
         return raise_error(self->state, &refused, self->place);
     }
     PyObject *bytes = is_file ? place_encoded(self->place) : self->frame;

@@ -80,13 +80,16 @@ typedef caterva_status upkeep_function(const char *url, const caterva_upkeep_opt
 static int check_keeps_up(array_object *self)
 {
     if (handle_in_memory(self)) {
-        PyErr_SetString(PyExc_ValueError, "an array in memory has no file to compact or seal");
+        PyErr_SetString(PyExc_ValueError,
+                        "an array in memory has no file to compact or seal");
         return -1;
     }
     if (!self->is_part) return 0;
     static const caterva_error refused = {
-        CATERVA_EUNSUPPORTED, 0, -1,
-        "a part of a job cannot be compacted or sealed: write items, then finish it"};
+        .code = CATERVA_EUNSUPPORTED,
+        .position = -1,
+        .message =
+            "a part of a job cannot be compacted or sealed: write items, then finish it"};
     return raise_error(self->state, &refused, self->place);
 }
 
@@ -145,7 +148,8 @@ static PyObject *complete(PyObject *self, PyObject *unused)
 
 PyMethodDef array_life_methods[] = {
     {"_complete", complete, METH_NOARGS,
-     "_complete($self)\n--\n\nThe new array is complete: its release commits it from now on."},
+     "_complete($self)\n--\n\nThe new array is complete: its release commits it from now "
+     "on."},
     {"_upkeep", upkeep, METH_VARARGS, NULL},
     {"_close", close_array, METH_VARARGS,
      "_close($self, commit=True, /)\n--\n\n"
@@ -154,7 +158,8 @@ PyMethodDef array_life_methods[] = {
     {"commit", commit, METH_NOARGS,
      "commit($self)\n--\n\n"
      "Make all pending changes durable and visible to others, all of them or none.\n\n"
-     "If this fails or is interrupted, the committed state is untouched and all changes stay\n"
+     "If this fails or is interrupted, the committed state is untouched and all changes "
+     "stay\n"
      "pending: commit again, for example after freeing disk space, or `rollback`.\n\n"
      "Examples\n--------\n"
      ">>> import caterva\n"
@@ -177,7 +182,8 @@ PyMethodDef array_life_methods[] = {
     {"refresh", refresh, METH_NOARGS,
      "refresh($self)\n--\n\n"
      "Change an array that is open for reading to the last committed state.\n\n"
-     "The shape may change. Dtype and number of axes are fixed for the life of an `Array`: if\n"
+     "The shape may change. Dtype and number of axes are fixed for the life of an `Array`: "
+     "if\n"
      "an array with others has replaced it, this one is closed.\n\n"
      "Raises\n------\n"
      "NotFoundError\n"

@@ -102,10 +102,12 @@ static caterva_status open_same(tree_object *self, const char *path, caterva_tre
     caterva_tree_close(self->handle, NULL);
     self->handle = NULL;
     if (status != CATERVA_OK) return status;
-    static const caterva_error stale = {
-        CATERVA_ESTALE, 0, -1,
-        "the archive was replaced after it was opened and before this process, a forked child, "
-        "had to open it again"};
+    static const caterva_error stale = {.code = CATERVA_ESTALE,
+                                        .position = -1,
+                                        .message =
+                                            "the archive was replaced after it was opened "
+                                            "and before this process, a forked child, "
+                                            "had to open it again"};
     *err = stale;
     return CATERVA_ESTALE;
 }
@@ -117,10 +119,12 @@ static int reopen(tree_object *self)
     caterva_tree *old = self->handle;
     self->handle = NULL;
     if (self->again.mode == CATERVA_MODE_WRITE) {
-        static const caterva_error refused = {
-            CATERVA_EBUSY, 0, -1,
-            "the tree belongs to the parent process, which was using it in another thread when "
-            "this process was forked"};
+        static const caterva_error refused = {.code = CATERVA_EBUSY,
+                                              .position = -1,
+                                              .message =
+                                                  "the tree belongs to the parent process, "
+                                                  "which was using it in another thread when "
+                                                  "this process was forked"};
         return raise_error(self->state, &refused, self->place);
     }
     PyObject *path = place_encoded(self->place);
@@ -145,7 +149,8 @@ static int recover(tree_object *self)
 static int check_gate(tree_object *self, const char *done)
 {
     if (!call_is_under_way(self)) return gate_lost_threads(&self->gate) ? recover(self) : 0;
-    PyErr_Format(PyExc_RuntimeError, "a tree cannot be %s by its own progress function", done);
+    PyErr_Format(PyExc_RuntimeError, "a tree cannot be %s by its own progress function",
+                 done);
     return -1;
 }
 

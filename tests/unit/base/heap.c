@@ -1,6 +1,7 @@
 /* Unit: base/heap and array/allocator. A program's own allocator, which counts: all memory of
  * the library is allocated and released by it, after errors too, in all threads. */
 #include "base/heap.h"
+#include "aligned.h"
 #include "check.h"
 #include "scratch.h"
 
@@ -37,10 +38,8 @@ static void *allocate(void *context, size_t size, size_t alignment)
           alignment);
     size_t before = alignment > sizeof(label) ? alignment : 2 * sizeof(label);
     before = (before + alignment - 1) / alignment * alignment;
-    uint8_t *start = NULL;
-    CHECK(posix_memalign((void **)&start, alignment < 16 ? 16 : alignment, before + size) ==
-              0,
-          "no memory");
+    uint8_t *start = aligned_new(alignment < 16 ? 16 : alignment, before + size);
+    CHECK(start, "no memory");
     memset(start, 0xa5, before + size); /* fresh memory is not zero */
     label l = {start, size, mark_live};
     memcpy(start + before - sizeof l, &l, sizeof l);
@@ -61,7 +60,7 @@ static void release(void *context, void *memory)
     atomic_fetch_sub(&live_bytes, (long long)l.size);
     l.mark = mark_gone;
     memcpy((uint8_t *)memory - sizeof l, &l, sizeof l);
-    free(l.start);
+    aligned_free(l.start);
 }
 
 static caterva_allocator counting(void)

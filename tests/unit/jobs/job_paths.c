@@ -180,9 +180,10 @@ static void open_by(const char *url)
 static void a_symbolic_link(caterva_layout layout, bool begin_by_link)
 {
     char link[SCRATCH_PATH], parts[2 * SCRATCH_PATH];
-    begin_job(layout);
+    scratch_path(path, "array");
     scratch_path(link, "link");
     assert_int_equal(symlink(path, link), 0);
+    begin_job(layout);
     if (begin_by_link) {
         assert_int_equal(caterva_job_delete(link, job, job_size, NULL, NULL), CATERVA_OK);
         caterva_free(job);

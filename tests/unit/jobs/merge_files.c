@@ -302,6 +302,7 @@ static void a_symbolic_link_is_copied(void **state)
 static void die_after_the_merge(void)
 {
     caterva_discard(array);
+    array = NULL;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

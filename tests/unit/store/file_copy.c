@@ -6,7 +6,6 @@
 #include "support/random.h"
 #include "support/scratch.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +21,7 @@ enum { READS = ENOUGH / (EACH + 1) + 1 };
 
 typedef struct file {
     char path[SCRATCH_PATH];
-    int fd;
+    cv_file file;
     uint8_t bytes[BEFORE + SIZE];
     cv_file_copy kept;
 } file;
@@ -34,16 +33,15 @@ static file *new_file(uint64_t most)
     rng_fill(&r, f.bytes, sizeof f.bytes);
     scratch_path(f.path, "kept");
     scratch_save(f.path, f.bytes, sizeof f.bytes);
-    f.fd = open(f.path, O_RDONLY);
-    assert_true(f.fd >= 0);
-    cv_file_copy_init(&f.kept, (cv_file){f.fd + 1}, BEFORE, SIZE, most);
+    assert_int_equal(cv_dir_open_file(cv_dir_here, f.path, CV_OPEN_READ, 0, &f.file), 0);
+    cv_file_copy_init(&f.kept, f.file, BEFORE, SIZE, most);
     return &f;
 }
 
 static void close_file(file *f)
 {
     cv_file_copy_free(&f->kept);
-    close(f->fd);
+    cv_file_close(&f->file);
 }
 
 static void read_often(file *f)

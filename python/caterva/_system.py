@@ -1,0 +1,48 @@
+"""What differs between systems: forks, locks of files, and the limit of open files."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+    import resource
+
+NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
+"""The flag of os.open that refuses a symbolic link, where there is one."""
+
+
+def call_in_child(function: Callable[[], None]) -> None:
+    """Call the function in each forked child. Windows has no forks."""
+    if sys.platform != "win32":
+        os.register_at_fork(after_in_child=function)
+
+
+def lock(file: io.FileIO) -> None:
+    """Take the exclusive lock of the file; `BlockingIOError` if another one holds it."""
+    if sys.platform == "win32":
+        file.seek(0)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def unlock(file: io.FileIO) -> None:
+    """Release the lock of the file. Windows releases it when the file is closed."""
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def open_files_limit() -> int:
+    """Return how many files this process may have open, or the resource module's infinity."""
+    if sys.platform == "win32":
+        return 8192
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,20 @@
+"""Tests of the command line that cannot run on Windows, or here under wine: reasons and names."""
+
+LACKS = {
+    "names of files and arguments are Unicode": [
+        "Names.test_a_key_that_is_no_text_is_refused", "Names.test_damage",
+        "Names.test_file_names"],
+    "wine itself hangs if a stream is closed": ["Results.test_closed_streams"],
+    "a command line has at most 32,767 characters": [
+        "Attributes.test_refusals"],
+    "a signal ends a program of wine, or is lost while it starts": [
+        "Interrupted.*", "Held.*", "Signals.*"],
+    "wine cannot examine a file that is redirected from outside": [
+        "Marks.test_pipes", "Outputs.test_a_result_never_replaces_its_input"],
+}
+
+
+def why(test):
+    """Why a test, CLASS.NAME, is skipped; None if it runs."""
+    every = test.partition(".")[0] + ".*"
+    return next((reason for reason, tests in LACKS.items() if test in tests or every in tests), None)
