@@ -199,7 +199,7 @@ typedef struct cli_args {
 #define CLI_OPT_PUBLISH                                                                      \
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
-#define CLI_OPT_CONVERT (UINT64_C(1) << 58) /* strict, verify, dry-run, keep-chunks, resume */
+#define CLI_OPT_CONVERT (UINT64_C(1) << 61) /* strict, verify, dry-run, keep-chunks, resume */
 #define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* max_args without a limit */

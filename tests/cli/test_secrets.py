@@ -46,6 +46,7 @@ COMMANDS = {
                 "FILE URL --read-url URL", "FILE URL --resume STATE", "FILE URL --resume STATE --abandon"],
     "bench": ["URL", "--json URL"],
     "tune": ["URL --time 10ms --read 0", "--json URL --time 10ms --read 0"],
+    "serve": ["URL", "FILE URL"],
     "completion": [],
 }
 
