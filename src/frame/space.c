@@ -670,7 +670,8 @@ void cv_allocator_reset(cv_allocator *a, cv_snapshot *base)
 
 void cv_allocator_roll_back(cv_allocator *a) { cv_space_rolled_back(&a->space, a->end); }
 
-/* Whether no reader holds a state older than the committed state. Keeps true until the commit. */
+/* Whether no reader holds a state older than the committed one. Once true, the answer stays true
+ * until the next commit. */
 static bool may_reuse(cv_allocator *a)
 {
     if (!a->may_reuse)
