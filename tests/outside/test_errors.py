@@ -297,7 +297,7 @@ class Errors(unittest.TestCase):
     def test_zarr(self):
         self.closed(self.create("z.b2nd"))
         array = self.open("z.b2nd")
-        bytes_of("zarr_metadata", array, kind=c.c_char_p)
+        bytes_of("zarr_metadata", array, kind=c.POINTER(c.c_char))
         bytes_of("zarr_chunk", array, int64s(0, 0))
 
     def views(self, array):
@@ -441,7 +441,7 @@ class Errors(unittest.TestCase):
                 call("tree_attr_list", tree, group, c.byref(names), c.byref(n))
                 api.free(names)
             self.closed(out("tree_open_array", "array", tree, b"/h/y", None))
-            bytes_of("tree_zarr_metadata", tree, b"/h", kind=c.c_char_p)
+            bytes_of("tree_zarr_metadata", tree, b"/h", kind=c.POINTER(c.c_char))
             call("tree_verify", tree, None, None, c.byref(api.new("tree_verify_result")))
             if name == "a.b2z":
                 call("tree_unpack", tree, self.path("b.b2d"), None)
