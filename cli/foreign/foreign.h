@@ -56,7 +56,7 @@ struct foreign_file {
                      const int64_t *stop, void *dst);
 
     /* Reads a chunk as it is stored: the Blosc2 chunk of an array whose chunk_shape and block_shape
-     * it has, for caterva_chunk_write_stored. `index` counts chunks in C order. *size is 0 if this
+     * it has, for caterva_chunk_write_undecoded. `index` counts chunks in C order. *size is 0 if this
      * chunk must be read as items. NULL if the array's `block_shape` is 0 in all arrays. Release
      * *chunk with free. */
     cli_exit (*read_stored)(foreign_file *self, const foreign_node *array, int64_t index,

@@ -299,6 +299,15 @@ static bool next_stream(walker *w, stream *out)
     return true;
 }
 
+bool cv_dual_has_streams(const uint8_t *chunk, const cv_chunk_header *h,
+                         const cv_block_range *range)
+{
+    stream s;
+    walker w = walk(chunk, h, range);
+    while (next_stream(&w, &s)) continue;
+    return w.left == 0;
+}
+
 /* Whether all items of the block are one item, known from its streams alone. */
 static bool is_item(walker w, const cv_chunk_header *h, int64_t item_size, uint8_t *item)
 {

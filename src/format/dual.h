@@ -33,6 +33,11 @@ bool cv_dual_fits(const cv_chunk_header *header);
 /* Whether Blosc 1 expects several streams in a block that is marked as split. */
 bool cv_dual_splits(int64_t type_size, int64_t block_size);
 
+/* Whether the block consists of streams whose sizes fit. The chunk is neither uncompressed nor
+ * special; its codec and filters do not matter. Decodes nothing. */
+bool cv_dual_has_streams(const uint8_t *chunk, const cv_chunk_header *header,
+                         const cv_block_range *range);
+
 /* Appends the chunk in this form to `out`; `ranges` are those of its blocks, NULL if it is
  * uncompressed. A chunk that has this form already becomes the same bytes; a special one is
  * copied. cv_dual_fits must be true. CATERVA_ECORRUPT if streams do not fit their block,

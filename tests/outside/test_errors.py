@@ -234,6 +234,7 @@ class Errors(unittest.TestCase):
         stored, size = (c.c_uint8 * 4096)(), c.c_size_t()
         call("chunk_read_stored", array, 0, stored, 4096, c.byref(size))
         call("chunk_write_stored", array, 0, stored, size.value)
+        call("chunk_write_undecoded", array, 0, stored, size.value)
         call("write_selection", array, None, c.byref(self.memory()))
         call("write_selection", array, None, c.byref(self.memory(b"<f8")))
         selection = api.new("selection", start=start, stop=stop)
