@@ -288,7 +288,7 @@ static cli_exit read_chunk_bytes(zarr_array *a, const foreign_node *node, const 
 static cli_exit reorder(const zarr_array *a, const foreign_node *node, buffer *b)
 {
     strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
-    int64_t src = node->item_size, dst = node->item_size;
+    int64_t src = node->item_size, dst = src;
     uint8_t *items = cli_alloc((size_t)b->size);
     if (!items) return CLI_IO;
     for (int d = node->ndim - 1; d >= 0; d--) {
@@ -331,7 +331,7 @@ static void copy_part(const zarr_array *a, const foreign_node *node, const int64
                       const int64_t *start, const int64_t *stop, uint8_t *dst)
 {
     strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
-    int64_t src = node->item_size, to = node->item_size, from_at = 0, to_at = 0;
+    int64_t src = node->item_size, to = src, from_at = 0, to_at = 0;
     for (int d = node->ndim - 1; d >= 0; d--) {
         int64_t chunk = node->chunk_shape[d], first = index[d] * chunk, last = first + chunk;
         if (first < start[d]) first = start[d];
