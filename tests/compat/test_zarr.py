@@ -208,7 +208,7 @@ def read_file(path, source, box, dtype):
     """All items and those of the box, in a file one after the other."""
     items = np.fromfile(path, dtype)
     whole, part = items[:source.items.size], items[source.items.size:]
-    return whole.reshape(source.shape), part.reshape(source.items[box].shape)
+    return whole.reshape(source.shape), part.reshape(source.items[box].shape)[()]
 
 
 def read_b2nd(path, source, box, out):
