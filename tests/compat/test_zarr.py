@@ -290,7 +290,7 @@ def check_all(rng, helper, zarrita, source, folder, seen):
     os.link(shard, frame)
     box = random_box(rng, source.shape)
     zarr_python = "zarr.core.codec_pipeline.BatchedCodecPipeline"
-    if source.dtype.kind != "V":  # zarr-python 3.1 cannot read its own shards of such items
+    if source.dtype.kind != "V" or not zarr.__version__.startswith("3.1."):  # 3.1 cannot read its own
         check(source, read_zarr(copy, box, zarr_python), box, "zarr", seen)
     if source.dtype.kind in "biufc":
         check(source, read_tensorstore(copy, box), box, "tensorstore", seen)
