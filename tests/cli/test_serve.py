@@ -163,6 +163,30 @@ class Answers(Server):
             self.assertNotEqual(self.get("/x.zarr/c/0/0/0")[2], first)
             self.assertNotEqual(self.get("/x.b2nd")[1]["ETag"], tag)
 
+    def names_listed(self):
+        return [a["name"] for a in json.loads(self.get("/index.json")[2])["arrays"]]
+
+    def test_files_come_and_go(self):
+        self.path("data/sub").mkdir()
+        with self.serving("data"):
+            self.assertEqual(self.names_listed(), ["x.zarr"])
+            self.assertEqual(self.get("/sub/new.b2nd")[0], 404)
+            self.write("data/sub/new.b2nd", smooth((7,)))
+            self.write("data/sub/newer.b2nd", smooth((8,)))
+            time.sleep(2.5)
+            self.assertEqual(self.get("/sub/new.zarr/zarr.json")[0], 200)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr", "x.zarr"])
+            self.path("data/x.b2nd").unlink()
+            self.assertEqual(self.get("/x.b2nd")[0], 404)
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr"])
+            self.path("data").rename(self.path("gone"))  # the old list stays
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), [])
+            self.path("gone").rename(self.path("data"))
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr"])
+
     def test_damage_is_an_error(self):
         self.ok("seal", self.path("data/x.b2nd"))
         data = bytearray(self.path("data/x.b2nd").read_bytes())
