@@ -10,6 +10,9 @@ static cli_exit serve(const cli_args *args, shelves *offered)
     const shelf *all = shelves_take(offered, false);
     size_t n = all->n;
     if (all->is_cut) cli_warn("only the first %d files are served", SHELF_MOST);
+    if (all->n_linked > 0)
+        cli_warn("%zu with symbolic links in their directories are not served",
+                 all->n_linked);
     shelves_give(offered, all);
     if (n == 0) return cli_fail(CLI_IO, "there is no array or tree to serve");
     answerer *answers = answerer_new(offered);

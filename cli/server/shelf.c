@@ -4,6 +4,7 @@
 #include <caterva_tree.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { DEEPEST = 16 };
+enum { DEEPEST = 16, DEEPEST_INSIDE = 64 /* of an array or tree */ };
 
 static const char *const array_suffixes[] = {".b2nd", ".b2frame"};
 static const char *const tree_suffixes[] = {".b2z", ".b2d", ".b2e"};
@@ -71,6 +72,27 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Whether a directory has a symbolic link in it, at any depth, or cannot be searched. */
+static bool has_links(const char *path, int depth)
+{
+    const struct dirent *entry;
+    bool found = depth == DEEPEST_INSIDE;
+    DIR *dir = found ? NULL : opendir(path);
+    if (!dir) return true;
+    while (!found && (entry = readdir(dir))) {
+        struct stat st;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        found = S_ISLNK(st.st_mode);
+        if (!S_ISDIR(st.st_mode)) continue;
+        char *inner = joined(path, "/", entry->d_name);
+        found = !inner || has_links(inner, depth + 1);
+        free(inner);
+    }
+    closedir(dir);
+    return found;
+}
+
 /* Returns the path of the frame in the directory of a Zarr array: "c", "c/0", "c/0/0", ...; to be
  * freed. NULL if it does not exist, or after a reported lack of memory. */
 static char *find_frame(const char *path)
@@ -109,12 +131,17 @@ static bool is_taken(const shelf *all, const char *name)
     return false;
 }
 
-/* Adds "sub/x.b2nd" as "sub/x.zarr", or as "sub/x.b2nd.zarr" if that name is taken. */
+/* Adds "sub/x.b2nd" as "sub/x.zarr", or as "sub/x.b2nd.zarr" if that name is taken. A directory with
+ * links in it is left out: they may point anywhere. */
 static cli_exit add(shelf *all, const char *name, const char *path, bool is_tree)
 {
     const char *suffix = any_suffix(name);
     if (all->n == SHELF_MOST) {
         all->is_cut = true;
+        return CLI_OK;
+    }
+    if (is_directory(path) && has_links(path, 0)) {
+        all->n_linked++;
         return CLI_OK;
     }
     if (all->n == all->room) {

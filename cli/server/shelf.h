@@ -21,8 +21,9 @@ typedef struct shelf {
     size_t n, room;
     const shelf_item **raw; /* those with a raw_name, sorted by it */
     size_t n_raw;
-    bool is_cut; /* there are more than SHELF_MOST */
-    int users;   /* of shelves_take */
+    bool is_cut;     /* there are more than SHELF_MOST */
+    size_t n_linked; /* left out: there are symbolic links in their directories */
+    int users;       /* of shelves_take */
 } shelf;
 
 /* The shelf of some paths, which is made again now and then. Any thread. */
@@ -30,7 +31,7 @@ typedef struct shelves shelves;
 
 /* Lists the arrays and trees at `paths`: each is one, or a directory, which is searched for files and
  * directories with the suffixes .b2nd, .b2frame, .b2z, .b2d, .b2e and .zarr. Hidden names and
- * symbolic links in it are left out. Reports a path that does not exist or is neither. `paths` is
+ * symbolic links in it, and arrays and trees with symbolic links in their directories, are left out. Reports a path that does not exist or is neither. `paths` is
  * borrowed. */
 cli_exit shelves_new(char *const *paths, int n, shelves **out);
 void shelves_free(shelves *s);

@@ -154,6 +154,21 @@ class Answers(Server):
             self.assertEqual(self.get(link + ".zarr/zarr.json")[0], 200)
             self.assertEqual(self.get("/link.b2nd")[0], 404)
 
+    def test_links_in_directories(self):
+        self.ok("repack", self.path("secret.b2nd"), self.path("s.zarr"), "--zarr")
+        self.path("data/a.zarr").mkdir()
+        self.path("data/a.zarr/zarr.json").write_bytes(self.path("s.zarr/zarr.json").read_bytes())
+        os.symlink(self.path("s.zarr/c"), self.path("data/a.zarr/c"))
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/y"] = np.arange(5)
+        os.symlink(self.path("secret.b2nd"), self.path("data/t.b2d/g/z.b2nd"))
+        with self.serving("data"):
+            for path in ("/a.b2nd", "/a.zarr/zarr.json", "/a.zarr/c/0", "/t.zarr/g/z/c/0",
+                         "/t.zarr/zarr.json", "/view/a.zarr"):
+                self.assertEqual(self.get(path)[0], 404, path)
+            self.assertEqual(self.names_listed(), ["x.zarr"])
+        self.assertIn("symbolic links in their directories: 2", self.path("stderr").read_text())
+
     def test_changes_are_seen(self):
         with self.serving("data/x.b2nd"):
             status, headers, first = self.get("/x.zarr/c/0/0/0")
