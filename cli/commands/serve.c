@@ -11,7 +11,7 @@ static cli_exit serve(const cli_args *args, shelves *offered)
     size_t n = all->n;
     if (all->is_cut) cli_warn("only the first %d files are served", SHELF_MOST);
     if (all->n_linked > 0)
-        cli_warn("%zu with symbolic links in their directories are not served",
+        cli_warn("not served, because of symbolic links in their directories: %zu",
                  all->n_linked);
     shelves_give(offered, all);
     if (n == 0) return cli_fail(CLI_IO, "there is no array or tree to serve");
