@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import caterva
+import caterva.xarray  # the method to_caterva
 import numpy as np
 import pytest
 import xarray as xr
