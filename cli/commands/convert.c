@@ -135,6 +135,12 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     if (in->place.node && format == FORMAT_ARRAY &&
         foreign_can_move(args, in->place.file, in->place.node))
         return foreign_move_in(args, in->place.file, in->place.node, args->positional[1]);
+    if (format == FORMAT_FOREIGN && array && args->keep_chunks && !args->select && !args->astype &&
+        !args->view_dtype) {
+        bool moved;
+        CLI_TRY(foreign_move_file(args, args->positional[1], from, array, &moved));
+        if (moved) return CLI_OK;
+    }
     const origin like = {.array = array, .node = in->place.node};
     CLI_TRY(sink_open(args, args->positional[1], format, from, &like, &to));
     return transfer(args, from, to);
@@ -181,12 +187,10 @@ static cli_exit verify_output(const cli_args *args, input *in)
     return code;
 }
 
-static cli_exit run_convert(const cli_args *args)
+static cli_exit convert_array(const cli_args *args)
 {
     input in = {0};
     data_format format;
-    CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
-    if (convert_is_tree(args)) return convert_tree(args);
     CLI_TRY(output_format(args, &format));
     cli_exit code = prepare(args, &in);
     if (code == CLI_OK) code = check_losses(args, &in);
@@ -195,6 +199,14 @@ static cli_exit run_convert(const cli_args *args)
     if (code == CLI_OK && args->verify) code = verify_output(args, &in);
     input_close(&in);
     return code;
+}
+
+static cli_exit run_convert(const cli_args *args)
+{
+    CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
+    if (convert_is_tree(args)) return convert_tree(args);
+    if (convert_is_array_in_tree(args)) return convert_array_to_tree(args, convert_array);
+    return convert_array(args);
 }
 
 const cli_command cli_command_convert = {

@@ -13,7 +13,6 @@
 
 #include <caterva_tree.h>
 #include <caterva_value.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,13 @@ static bool has_extension(const char *path, const char *extension)
 static bool is_tree_name(const char *path)
 {
     return has_extension(path, ".b2d") || has_extension(path, ".b2z");
+}
+
+bool convert_is_array_in_tree(const cli_args *args)
+{
+    const char *in = args->positional[0], *out = args->positional[1];
+    return is_tree_name(out) && !strstr(out, "::") && !cli_is_url(out) && !foreign_place_is(in) &&
+           (strcmp(in, "-") == 0 || !tree_part_is(args, in));
 }
 
 bool convert_is_tree(const cli_args *args)
@@ -272,15 +278,30 @@ static cli_exit make_arrays(const to_tree *c)
     return code;
 }
 
-static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+/* Gives the finished directory its name. With -f it replaces a tree that nobody is writing. */
+static cli_exit appear_as_folder(const to_tree *c, const char *out)
 {
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
-static void delete_folder(const char *path)
-{
-    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
+    caterva_tree *old;
+    caterva_error err;
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.mode = CATERVA_MODE_WRITE;
+    if (rename(c->folder, out) == 0) return CLI_OK;
+    if (!c->args->force) return cli_fail_sys("cannot rename %s to %s", c->folder, out);
+    if (caterva_tree_open(out, &options, &old, &err) != CATERVA_OK)
+        return cli_fail_array(out, &err);
+    char *aside = output_temporary(out, ".old");
+    cli_exit code = aside ? CLI_OK : CLI_IO;
+    if (code == CLI_OK && rename(out, aside) != 0)
+        code = cli_fail_sys("cannot rename %s to %s", out, aside);
+    caterva_tree_close(old, NULL);
+    if (code == CLI_OK && rename(c->folder, out) != 0) {
+        code = cli_fail_sys("cannot rename %s to %s", c->folder, out);
+        (void)!rename(aside, out);
+    } else if (code == CLI_OK) {
+        output_delete_folder(aside);
+    }
+    free(aside);
+    return code;
 }
 
 /* Gives the finished directory its name, or packs it. */
@@ -288,10 +309,7 @@ static cli_exit appear(const to_tree *c, const char *out)
 {
     caterva_tree *tree;
     caterva_error err;
-    if (has_extension(out, ".b2d")) {
-        if (rename(c->folder, out) == 0) return CLI_OK;
-        return cli_fail_sys("cannot rename %s to %s", c->folder, out);
-    }
+    if (has_extension(out, ".b2d")) return appear_as_folder(c, out);
     progress bar;
     caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
     options.overwrite = c->args->force;
@@ -317,6 +335,15 @@ static void print_plan(const to_tree *c)
     }
 }
 
+/* Gives the tree its name, and deletes what is left of the folder. */
+static cli_exit end_tree(const to_tree *c, const char *out, cli_exit code)
+{
+    if (code == CLI_OK) code = appear(c, out);
+    if (c->folder && (code == CLI_OK || !c->args->go_on)) output_delete_folder(c->folder);
+    if (c->folder) cli_forget_file(c->folder);
+    return code;
+}
+
 /* Makes the folder and its groups, or opens the folder of an earlier run. */
 static cli_exit begin_tree(to_tree *c, const char *out)
 {
@@ -324,6 +351,7 @@ static cli_exit begin_tree(to_tree *c, const char *out)
     if (!temporary) return CLI_IO;
     if (!c->args->go_on) {
         c->folder = temporary;
+        cli_mind_file(temporary);
         return make_groups(c, temporary);
     }
     c->folder = resume_path(out, ".b2d");
@@ -334,7 +362,7 @@ static cli_exit begin_tree(to_tree *c, const char *out)
         code = make_groups(c, temporary);
         if (code == CLI_OK && rename(temporary, c->folder) != 0)
             code = cli_fail_sys("cannot rename %s to %s", temporary, c->folder);
-        if (code != CLI_OK) delete_folder(temporary);
+        if (code != CLI_OK) output_delete_folder(temporary);
     }
     free(temporary);
     return code;
@@ -351,13 +379,59 @@ static cli_exit run_to_tree(to_tree *c)
         print_plan(c);
         return CLI_OK;
     }
-    CLI_TRY(output_check_array(out, c->args->force && has_extension(out, ".b2z")));
+    CLI_TRY(output_check_array(out, c->args->force));
     cli_mind_temporaries();
     cli_exit code = begin_tree(c, out);
     if (code == CLI_OK) code = make_arrays(c);
     if (code == CLI_OK && c->args->go_on) code = check_mark(c, true);
-    if (code == CLI_OK) code = appear(c, out);
-    if (c->folder && (code == CLI_OK || !c->args->go_on)) delete_folder(c->folder);
+    return end_tree(c, out, code);
+}
+
+/* ---- One array in a tree ---------------------------------------------------------------- */
+
+/* Sets `name` to that of the array: the name of the file, without its extension. */
+static void name_of_array(const char *path, char name[MAX_TREE_NAME + 1])
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const char *dot = strrchr(last, '.');
+    size_t size = dot && dot > last ? (size_t)(dot - last) : strlen(last);
+    snprintf(name, MAX_TREE_NAME + 1, "%.*s", size > MAX_TREE_NAME ? 0 : (int)size, last);
+    if (!*name || strcmp(path, "-") == 0 || fault_of(name, size)) strcpy(name, "data");
+}
+
+cli_exit convert_array_to_tree(const cli_args *args, cli_exit (*convert)(const cli_args *))
+{
+    char name[MAX_TREE_NAME + 1];
+    cli_args inner = *args;
+    caterva_tree *tree;
+    caterva_error err;
+    to_tree c = {.args = args};
+    const char *out = args->positional[1];
+    if (args->go_on)
+        return cli_fail(CLI_USAGE, "--resume of one array requires an array as output");
+    if (args->to && strcmp(args->to, "b2nd") != 0)
+        return cli_fail(CLI_USAGE, "%s is a tree, but --to is %s", out, args->to);
+    CLI_TRY(output_check_array(out, args->force));
+    cli_mind_temporaries();
+    c.folder = output_temporary(out, ".b2d");
+    if (!c.folder) return CLI_IO;
+    name_of_array(args->positional[0], name);
+    char *url = url_of(args->dry_run ? out : c.folder, name);
+    cli_exit code = url ? CLI_OK : CLI_IO;
+    inner.positional[1] = url;
+    inner.to = "b2nd";
+    if (args->dry_run) {
+        if (code == CLI_OK) code = convert(&inner);
+    } else {
+        cli_mind_file(c.folder);
+        if (code == CLI_OK && (caterva_tree_create(c.folder, NULL, &tree, &err) != CATERVA_OK ||
+                               caterva_tree_close(tree, &err) != CATERVA_OK))
+            code = cli_fail_array(c.folder, &err);
+        if (code == CLI_OK) code = convert(&inner);
+        code = end_tree(&c, out, code);
+    }
+    free(url);
+    free(c.folder);
     return code;
 }
 

@@ -11,4 +11,10 @@ bool convert_is_tree(const cli_args *args);
  * tree or group to a file of another format. OUT appears when it is complete. */
 cli_exit convert_tree(const cli_args *args);
 
+/* Whether IN is one array, and OUT a tree. */
+bool convert_is_array_in_tree(const cli_args *args);
+
+/* Makes a tree of one array, which has the name of the file IN. `convert` writes the array. */
+cli_exit convert_array_to_tree(const cli_args *args, cli_exit (*convert)(const cli_args *));
+
 #endif

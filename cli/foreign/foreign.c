@@ -132,21 +132,29 @@ static cli_exit format_of(const foreign_info *info, const char *path, bool to_wr
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
-/* Removes attributes that have a name of ours with another meaning: they are losses. */
-static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
+bool foreign_is_reserved(const foreign_node *node, const char *name)
 {
     static const char *const names[] = {"_caterva",        "_caterva_convert", "dims", "attrs",
                                         "dimension_names", "_ARRAY_DIMENSIONS"};
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-        size_t i = 0;
-        while (i < node->n_attributes && strcmp(node->attributes[i].name, names[k]) != 0) i++;
-        if (i == node->n_attributes || (node->is_group && strcmp(names[k], "dims") == 0)) continue;
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strcmp(names[k], name) == 0) return !node->is_group || strcmp(name, "dims") != 0;
+    return false;
+}
+
+/* Removes attributes that have a name of ours with another meaning: they are losses. */
+static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
+{
+    for (size_t i = 0; i < node->n_attributes;) {
+        foreign_attribute *a = &node->attributes[i];
+        if (!foreign_is_reserved(node, a->name)) {
+            i++;
+            continue;
+        }
         CLI_TRY(foreign_lose(file, "%s: the attribute %s, whose name is reserved", node->key,
-                             names[k]));
-        free(node->attributes[i].name);
-        free(node->attributes[i].value);
-        memmove(&node->attributes[i], &node->attributes[i + 1],
-                (--node->n_attributes - i) * sizeof *node->attributes);
+                             a->name));
+        free(a->name);
+        free(a->value);
+        memmove(a, a + 1, (--node->n_attributes - i) * sizeof *a);
     }
     return CLI_OK;
 }

@@ -138,6 +138,8 @@ CLI_API cli_exit foreign_set_packed(foreign_node *node, const char *name, void *
                                     size_t size);
 CLI_API cli_exit foreign_copy_packed(foreign_node *node, const char *name, const void *value,
                                      size_t size);
+/* Whether the name has a meaning of its own in arrays and trees, so that it is left out. */
+CLI_API bool foreign_is_reserved(const foreign_node *node, const char *name);
 /* NULL if there is no attribute of that name. */
 CLI_API const foreign_attribute *foreign_attribute_of(const foreign_node *node,
                                                       const char *name);

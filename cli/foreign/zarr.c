@@ -575,7 +575,20 @@ static int ints_at(const json_t *object, const char *key, int64_t *out)
     return (int)n;
 }
 
-/* Sets each member of the object as an attribute, but `dims` of version 2. */
+/* Whether a list of names is that of the axes, which the attribute _ARRAY_DIMENSIONS has then. */
+static bool shows_dims(const foreign_node *node, const json_t *list)
+{
+    if (node->is_group || !json_is_array(list) || json_array_size(list) != (size_t)node->ndim)
+        return false;
+    for (int d = 0; d < node->ndim; d++) {
+        const json_t *name = json_array_get(list, (size_t)d);
+        const char *text = json_string_value(name), *dim = node->dims ? node->dims[d] : NULL;
+        if (dim ? !text || strcmp(text, dim) != 0 : !json_is_null(name)) return false;
+    }
+    return true;
+}
+
+/* Sets each member of the object as an attribute. */
 static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
 {
     const char *name;
@@ -583,7 +596,7 @@ static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
     json_object_foreach((json_t *)attributes, name, value) {
         void *packed;
         size_t size;
-        if (!*name || (!node->is_group && strcmp(name, "_ARRAY_DIMENSIONS") == 0)) continue;
+        if (!*name || (strcmp(name, "_ARRAY_DIMENSIONS") == 0 && shows_dims(node, value))) continue;
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         if (!text) return cli_fail(CLI_IO, "out of memory");
         const value_input in = {text, strlen(text), NULL, name, ""};

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,6 +254,17 @@ void output_abandon(output *out)
     close(out->fd);
     if (out->temporary) unlink(out->temporary);
     release(out);
+}
+
+static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+void output_delete_folder(const char *path)
+{
+    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)

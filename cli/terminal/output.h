@@ -41,6 +41,9 @@ cli_exit output_check_input(const char *out, const char *in);
  * it cannot be replaced (a device, a pipe). */
 cli_exit output_check_array(const char *path, bool force);
 
+/* Deletes a folder with everything in it. */
+void output_delete_folder(const char *path);
+
 /* Returns a free name ".NAME.tmp-XXXXXX" and `extension` next to `path`, to be freed; NULL after a
  * reported lack of memory. */
 char *output_temporary(const char *path, const char *extension);

@@ -51,6 +51,28 @@ class Convert(Case):
         self.ok("convert", b2nd, self.path("b.bin"))
         self.assertEqual(self.path("b.bin").read_bytes(), values.tobytes())
 
+    def test_one_array_as_a_tree(self):
+        """The array has the name of the file. -f replaces a tree, but no other folder."""
+        values = sample((7, 5), "<f4")
+        np.save(self.path("a b.npy"), values)
+        for name in ("t.b2d", "t.b2z"):
+            self.ok("convert", self.path("a b.npy"), self.path(name), "--verify")
+            self.assertIn("exists already", self.fails(3, "convert", self.path("a b.npy"),
+                                                       self.path(name)))
+            self.ok("convert", self.path("a b.npy"), self.path(name), "-f")
+            read = self.text("get", "%s::/a b" % self.path(name), "--csv")
+            np.testing.assert_array_equal(np.loadtxt(io.StringIO(read), delimiter=",",
+                                                     dtype="<f4"), values)
+        self.assertEqual(self.text("convert", self.path("a b.npy"), self.path("u.b2z"), "--dry-run"),
+                         "%s::/a b  (7, 5) <f4\n" % self.path("u.b2z"))
+        self.ok("convert", "-", self.path("u.b2d"), "--from", "text", stdin=b"1 2\n3 4\n")
+        self.assertEqual(self.text("ls", self.path("u.b2d")), "data\n")
+        self.path("other.b2d").mkdir()
+        self.path("other.b2d/precious").write_bytes(b"x")
+        self.fails(5, "convert", self.path("a b.npy"), self.path("other.b2d"), "-f")
+        self.assertEqual(self.path("other.b2d/precious").read_bytes(), b"x")
+        self.assertEqual(self.names(), ["a b.npy", "other.b2d", "t.b2d", "t.b2z", "u.b2d"])
+
     def test_fortran_order(self):
         npy, b2nd = self.path("a.npy"), self.path("a.b2nd")
         for shape in ((6, 1), (30, 20), (7, 8, 9), (3, 5, 2, 4)):

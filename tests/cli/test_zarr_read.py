@@ -132,6 +132,18 @@ class Arrays(ForeignCase):
         self.assertIn("dims     t, -", self.text("info", f"{out}::/x/a"))
         self.assertEqual(self.text("get", f"{self.path('g.zarr')}::/b"), "1 2 3\n")
 
+    def test_reserved_attributes(self):
+        """Lists that do not name the axes are left out by name."""
+        for form in (2, 3):
+            store = zarr.create_group(self.path("a%d.zarr" % form), zarr_format=form)
+            for n, value in enumerate(("a", 3, ["x"], ["x", 1, None], {})):
+                array = store.create_array("a%d" % n, shape=(2, 3), chunks=(2, 3), dtype="i4")
+                array.attrs.update({"_ARRAY_DIMENSIONS": value, "dims": value})
+            status, _, err = run("convert", self.path("a%d.zarr" % form), self.path("a.b2d"), "-f")
+            self.assertEqual((status, err.count("\n")), (0, 10), err)
+            for name in ("_ARRAY_DIMENSIONS", "dims"):
+                self.assertIn("/a1: the attribute %s, whose name is reserved" % name, err)
+
     def test_large_fill_values(self):
         for version in (2, 3):
             path = self.path("u%d.zarr" % version)
