@@ -184,9 +184,11 @@ static cli_exit verify_output(const cli_args *args, input *in)
 static cli_exit run_convert(const cli_args *args)
 {
     input in = {0};
+    bool is_tree;
     data_format format;
     CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
-    if (convert_is_tree(args)) return convert_tree(args);
+    CLI_TRY(convert_is_tree(args, &is_tree));
+    if (is_tree) return convert_tree(args);
     CLI_TRY(output_format(args, &format));
     cli_exit code = prepare(args, &in);
     if (code == CLI_OK) code = check_losses(args, &in);

@@ -1178,6 +1178,7 @@ static cli_exit open_zarr(foreign_file *file)
     free_metadata(&m);
     if (code != CLI_OK) return code;
     if (!found) return cli_fail(CLI_UNSUPPORTED, "%s is not a Zarr store", file->path);
+    file->is_array = is_array;
     if (is_array && !foreign_add(file, "/", true)) return CLI_IO;
     return add_folder(file, file->path, is_array ? "/data" : "/", 0);
 }
