@@ -293,13 +293,14 @@ def _part(found: Contents, key: str | None, place: str) -> Contents:
     name = (key or "/").strip("/")
     if not name:
         return found
+    losses = [s for s in found.losses if not s.startswith("/") or s.startswith(f"/{name}")]
     if name in found.arrays:
-        return Contents({name.rpartition("/")[2]: found.arrays[name]}, {"": {}}, found.losses)
+        return Contents({name.rpartition("/")[2]: found.arrays[name]}, {"": {}}, losses)
     below = name + "/"
     part = Contents(
         {k[len(below) :]: v for k, v in found.arrays.items() if k.startswith(below)},
         {k[len(below) :]: v for k, v in found.groups.items() if (k + "/").startswith(below)},
-        found.losses,
+        losses,
     )
     if part.arrays or name in found.groups:
         return part
@@ -502,7 +503,7 @@ def convert(source: Source, target: Path, **options: Unpack[Converting]) -> None
     verify
         Read the target again and compare every item.
     resume
-        Keep the unfinished target as ``target.partial...`` if the call is interrupted, and go on
+        Keep the unfinished target as ``target.partial...`` after an interruption, and go on
         with it in the next call. Not for formats that Python packages read.
     keep_chunks
         To HDF5: move the compressed chunks; readers need the Blosc2 filter (hdf5plugin).
@@ -538,7 +539,8 @@ def convert(source: Source, target: Path, **options: Unpack[Converting]) -> None
     Notes
     -----
     May be called from any thread. KeyboardInterrupt stops it. After any exception the target is
-    as before, and nothing half-made is left, except with `resume`.
+    as before, and nothing half-made is left, except with `resume`; or it is complete, if the
+    last report of `progress` raised.
 
     Examples
     --------
@@ -608,7 +610,7 @@ def _zarr(
     progress: _options.Progress | None,
     to: str | None,
 ) -> list[str]:
-    """Convert a local Zarr store: by zarr-python, if it is there, what the program cannot read."""
+    """Convert a local Zarr store; zarr-python, if installed, reads what the program cannot."""
     strict = words if flags["strict"] else [*words, "--strict"]
     try:
         return _program.run(["convert", *strict, "--", place, target], place, progress)

@@ -240,9 +240,9 @@ def from_tiff(source: Path, path: Path, **options: Unpack[Converting]) -> Any:
     Examples
     --------
     >>> import caterva, numpy as np
-    >>> caterva.to_tiff(np.zeros((5, 4, 3), "u2"), "a.tif", overwrite=True)
+    >>> caterva.to_tiff(np.zeros((5, 8, 9), "u2"), "a.tif", overwrite=True)
     >>> caterva.from_tiff("a.tif", "a.b2nd", overwrite=True).dims
-    ('page', 'y', 'x')
+    (None, 'y', 'x')
     """
     return _from(("tiff",), source, path, options)
 

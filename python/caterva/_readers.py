@@ -379,7 +379,7 @@ _STRUCTURE = {
 def read_fits(stack: ExitStack, place: str) -> Contents:
     """Read FITS by astropy: images as they are stored, tables as one array for each column."""
     fits = need("astropy.io.fits", "astropy", place, "fits")
-    hdus = stack.enter_context(fits.open(place, do_not_scale_image_data=True))
+    hdus = stack.enter_context(fits.open(place, mode="denywrite", do_not_scale_image_data=True))
     found = Contents(groups={"": {}})
     images = [hdu for hdu in hdus if hdu.is_image and hdu.header.get("NAXIS", 0) > 0]
     for i, hdu in enumerate(hdus):
