@@ -203,8 +203,10 @@ static cli_exit convert_array(const cli_args *args)
 
 static cli_exit run_convert(const cli_args *args)
 {
+    bool is_tree;
     CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
-    if (convert_is_tree(args)) return convert_tree(args);
+    CLI_TRY(convert_is_tree(args, &is_tree));
+    if (is_tree) return convert_tree(args);
     if (convert_is_array_in_tree(args)) return convert_array_to_tree(args, convert_array);
     return convert_array(args);
 }

@@ -12,6 +12,7 @@
 #include "terminal/progress.h"
 
 #include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <caterva_value.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +41,26 @@ bool convert_is_array_in_tree(const cli_args *args)
            (strcmp(in, "-") == 0 || !tree_part_is(args, in));
 }
 
-bool convert_is_tree(const cli_args *args)
+/* Whether the output is a Zarr hierarchy, not a tree or one array. */
+static bool is_zarr(const cli_args *args)
+{
+    const char *out = args->positional[1];
+    return args->to ? strcasecmp(args->to, "zarr") == 0 : has_extension(out, ".zarr");
+}
+
+cli_exit convert_is_tree(const cli_args *args, bool *is)
 {
     const char *in = args->positional[0], *out = args->positional[1];
-    if (strcmp(in, "-") == 0 || cli_is_url(out)) return false;
-    if (foreign_place_is(in)) return is_tree_name(out) && !strstr(out, "::");
-    return (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
-           tree_part_is(args, in);
+    *is = false;
+    if (strcmp(in, "-") == 0 || cli_is_url(out)) return CLI_OK;
+    if (!foreign_place_is(in)) {
+        *is = (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
+              tree_part_is(args, in);
+    } else if (!strstr(out, "::")) {
+        *is = is_tree_name(out);
+        if (!*is && is_zarr(args)) return foreign_place_is_tree(in, is);
+    }
+    return CLI_OK;
 }
 
 static cli_exit refuse_options(const cli_args *args)
@@ -266,16 +280,42 @@ static cli_exit make_array(const to_tree *c, const foreign_node *node, const cha
     return code;
 }
 
+/* Deletes an array again, and records it as lost, if Zarr has no name for its dtype. */
+static cli_exit drop_unless_zarr(const to_tree *c, const foreign_node *node, const char *name)
+{
+    char *url = url_of(c->folder, name), *text;
+    size_t size;
+    caterva_array *array;
+    caterva_error err;
+    cli_exit code = url ? cli_open_array(c->args, url, CATERVA_MODE_READ, &array) : CLI_IO;
+    if (code == CLI_OK) {
+        caterva_status status = caterva_zarr_metadata(array, &text, &size, &err);
+        if (status == CATERVA_OK) caterva_free(text);
+        caterva_discard(array);
+        if (status == CATERVA_EUNSUPPORTED) {
+            code = foreign_lose(c->in.file, "%s: %s", node->key, err.message);
+            if (code == CLI_OK && caterva_delete(url, NULL, &err) != CATERVA_OK)
+                code = cli_fail_array(url, &err);
+        }
+    }
+    free(url);
+    return code;
+}
+
 static cli_exit make_arrays(const to_tree *c)
 {
+    size_t reported = c->in.file->n_losses;
     cli_exit code = CLI_OK;
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
         const char *name = name_in_tree(c, node);
         if (node->is_group || !name) continue;
         code = make_array(c, node, name);
+        if (code == CLI_OK && is_zarr(c->args)) code = drop_unless_zarr(c, node, name);
     }
-    return code;
+    if (code != CLI_OK) return code;
+    return check_losses(c->args, c->in.path, c->in.file->losses + reported,
+                        c->in.file->n_losses - reported);
 }
 
 /* Gives the finished directory its name. With -f it replaces a tree that nobody is writing. */
@@ -304,23 +344,29 @@ static cli_exit appear_as_folder(const to_tree *c, const char *out)
     return code;
 }
 
-/* Gives the finished directory its name, or packs it. */
-static cli_exit appear(const to_tree *c, const char *out)
+/* Packs a tree into an archive or a Zarr hierarchy. */
+static cli_exit pack(const cli_args *args, const char *folder, const char *out)
 {
     caterva_tree *tree;
     caterva_error err;
-    if (has_extension(out, ".b2d")) return appear_as_folder(c, out);
     progress bar;
     caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
-    options.overwrite = c->args->force;
+    options.overwrite = args->force;
+    options.zarr = is_zarr(args);
     options.progress = progress_of(&bar);
-    if (caterva_tree_open(c->folder, NULL, &tree, &err) != CATERVA_OK)
-        return cli_fail_array(c->folder, &err);
-    progress_start(&bar, c->args, 0);
+    if (caterva_tree_open(folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(folder, &err);
+    progress_start(&bar, args, 0);
     caterva_status status = caterva_tree_pack(tree, out, &options, &err);
     progress_end(&bar);
     caterva_tree_close(tree, NULL);
     return status == CATERVA_OK ? CLI_OK : cli_fail_array(out, &err);
+}
+
+/* Gives the finished directory its name, or packs it. */
+static cli_exit appear(const to_tree *c, const char *out)
+{
+    return has_extension(out, ".b2d") ? appear_as_folder(c, out) : pack(c->args, c->folder, out);
 }
 
 static void print_plan(const to_tree *c)
@@ -537,11 +583,24 @@ static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tr
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }
 
+/* The library's copy of a whole tree has all that the tree has. */
+static cli_exit copy_to_zarr(const cli_args *args)
+{
+    const char *in = args->positional[0], *out = args->positional[1];
+    if (tree_part_is_within(in))
+        return cli_fail(CLI_UNSUPPORTED, "%s is a part of a tree: convert the whole tree to Zarr",
+                        in);
+    CLI_TRY(output_check_array(out, args->force));
+    cli_mind_temporaries();
+    return pack(args, in, out);
+}
+
 static cli_exit run_from_tree(const cli_args *args)
 {
     tree_part part;
     if (args->go_on)
         return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
+    if (is_zarr(args)) return copy_to_zarr(args);
     foreign_writer *writer = NULL;
     const char *out = args->positional[1];
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
@@ -560,7 +619,7 @@ static cli_exit run_from_tree(const cli_args *args)
 cli_exit convert_tree(const cli_args *args)
 {
     CLI_TRY(refuse_options(args));
-    if (!is_tree_name(args->positional[1])) return run_from_tree(args);
+    if (!foreign_place_is(args->positional[0])) return run_from_tree(args);
     to_tree c = {.args = args};
     cli_exit code = run_to_tree(&c);
     foreign_place_close(&c.in);

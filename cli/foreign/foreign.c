@@ -18,13 +18,13 @@
 /* ---- Formats ---------------------------------------------------------------------------- */
 
 static const foreign_info infos[] = {
-    {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL},
-    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", &foreign_cdf},
-    {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr},
-    {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL},
-    {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti},
-    {"npz", "an npz file", ".npz", NULL, &foreign_npz},
-    {"nrrd", "an NRRD file", ".nrrd .nhdr", NULL, &foreign_nrrd},
+    {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL, true},
+    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", &foreign_cdf, true},
+    {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr, true},
+    {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL, false},
+    {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti, false},
+    {"npz", "an npz file", ".npz", NULL, &foreign_npz, false},
+    {"nrrd", "an NRRD file", ".nrrd .nhdr", NULL, &foreign_nrrd, false},
 };
 #define N_INFOS (sizeof infos / sizeof infos[0])
 

@@ -47,6 +47,7 @@ struct foreign_file {
     size_t n;
     char **losses; /* sentences about what is in the file but in no node */
     size_t n_losses;
+    bool is_array; /* a format with groups, but this is one array: "/data" in a group without attributes */
     int threads; /* at most this many decode; 0: all cores. May be set after `open` */
     void *own;
 
@@ -166,6 +167,7 @@ typedef struct foreign_info {
     const char *extensions; /* ".h5 .hdf5 .he5" */
     const char *package;    /* of the plug-in, "caterva-hdf5", or NULL */
     const foreign_format *format; /* in the program; NULL: in the plug-in. Its `create` may be */
+    bool has_groups;
 } foreign_info;
 
 /* Returns the format of a file that begins with the `size` bytes `head`, or NULL. */

@@ -54,6 +54,20 @@ cli_exit foreign_place_open(const char *text, foreign_place *out)
     return cli_fail(CLI_IO, "%s has no array or group %s", out->path, key);
 }
 
+cli_exit foreign_place_is_tree(const char *text, bool *is)
+{
+    size_t arrays = 0;
+    foreign_place place;
+    cli_exit code = foreign_place_open(text, &place);
+    for (size_t i = 0; code == CLI_OK && i < place.file->n; i++)
+        arrays += !place.file->nodes[i].is_group;
+    if (code == CLI_OK)
+        *is = place.node->is_group &&
+              (arrays > 1 || (place.info->has_groups && !place.file->is_array));
+    foreign_place_close(&place);
+    return code;
+}
+
 void foreign_place_close(foreign_place *place)
 {
     foreign_close(place->file);

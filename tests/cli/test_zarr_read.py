@@ -153,6 +153,19 @@ class Arrays(ForeignCase):
             self.ok("convert", path, self.path("u.b2nd"), "-f", "--verify")
             self.same(self.path("u.b2nd"), array[...])
 
+    def test_damage_of_several_chunks(self):
+        """Threads decode; one of them reports."""
+        for codec in (ZstdCodec(level=1), GzipCodec(), BloscCodec()):
+            path = self.path("d.zarr")
+            array = zarr.create_array(str(path), shape=(64, 64), chunks=(8, 8), dtype="i4",
+                                      compressors=codec, overwrite=True)
+            array[...] = np.arange(4096).reshape(64, 64)
+            for chunk in (path / "c").rglob("*"):
+                if chunk.is_file():
+                    chunk.write_bytes(chunk.read_bytes()[:-5])
+            self.refused("convert", path, self.path("d.b2nd"), "--chunks", "64,64")
+            self.assertFalse(self.path("d.b2nd").exists())
+
     def test_refused(self):
         path, out = self.path("r.zarr"), self.path("r.b2nd")
         zarr.create_array(str(path), shape=(8,), chunks=(4,), dtype="i4")[...] = 1
