@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import selectors
 import signal
 import socket
 import subprocess
@@ -420,6 +421,32 @@ class Hostile(Server):
             for s in clients:
                 s.close()
             self.wait_for_answer(server, 30)
+
+    def test_a_crowd_is_answered(self):
+        """2,000 connections at once with a request each, which the client keeps, as Node does."""
+        request = b"GET /x.zarr/c/1/2/1 HTTP/1.1\r\nHost: a\r\n\r\n"
+        with self.serving("data"):
+            chunk = self.get("/x.zarr/c/1/2/1")[2]
+            waiting = selectors.DefaultSelector()
+            for s in self.connect(2000):
+                waiting.register(s, selectors.EVENT_WRITE, [])
+            end = time.monotonic() + (60 if SANITIZED else 30)
+            answered = 0
+            while answered < 2000 and time.monotonic() < end:
+                for key, _ in waiting.select(1):
+                    if key.events == selectors.EVENT_WRITE:
+                        key.fileobj.send(request)
+                        waiting.modify(key.fileobj, selectors.EVENT_READ, key.data)
+                        continue
+                    part = key.fileobj.recv(1 << 16)
+                    key.data.append(part)
+                    if b"".join(key.data).endswith(chunk) or not part:
+                        self.assertTrue(part, key.data)
+                        waiting.unregister(key.fileobj)
+                        answered += 1
+            self.assertEqual(answered, 2000)
+            stopped = time.monotonic()
+        self.assertLess(time.monotonic() - stopped, 10)
 
     @unittest.skipUnless(LONG, "it waits for a minute")
     def test_slow_connections_are_closed(self):
