@@ -214,6 +214,15 @@ class Answers(Server):
             self.assertNotIn(str(self.folder).encode(), body)
         self.assertIn("x.b2nd", self.path("stderr").read_text())
 
+    def test_addresses_of_arrays(self):
+        """Not of a key or a file: what an address is for, is said."""
+        with self.serving("data"):
+            for path in ("/x.zarr", "/x.zarr/"):
+                status, _, body = self.get(path)
+                self.assertEqual((status, b"zarr.json" in body), (404, True))
+            self.assertIn("not one frame", self.fails(5, "info", self.url("/x.zarr")))
+            self.ok("info", self.url("/x.b2nd"))
+
     def test_what_cannot_be_served(self):
         self.fails(3, "serve", self.path("data/none"))
         self.path("empty").mkdir()
