@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -166,7 +167,7 @@ static range_kind parse_range(const char *text, int64_t total, range *out)
 {
     static const char unit[] = "bytes=";
     int64_t first = 0, last = total - 1;
-    if (strncmp(text, unit, sizeof unit - 1) != 0) return RANGE_NONE;
+    if (strncasecmp(text, unit, sizeof unit - 1) != 0) return RANGE_NONE;
     text += sizeof unit - 1;
     bool has_first = take_number(&text, &first);
     if (*text++ != '-') return RANGE_NONE;
@@ -284,6 +285,18 @@ static enum MHD_Result queue_part(exchange *e, struct MHD_Connection *connection
     return queue(e->server, connection, (unsigned)status, response);
 }
 
+/* The client has these bytes. */
+static enum MHD_Result queue_same(exchange *e, struct MHD_Connection *connection)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
+    if (!response) return MHD_NO;
+    add_common(response);
+    (void)MHD_add_response_header(response, "ETag", e->answer.etag);
+    (void)MHD_add_response_header(response, "Cache-Control", "no-cache");
+    return queue(e->server, connection, MHD_HTTP_NOT_MODIFIED, response);
+}
+
 static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connection)
 {
     const answer *a = &e->answer;
@@ -298,7 +311,7 @@ static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connecti
     if (is_good && match && !has_tag(match, a->etag, false))
         return queue_empty(e->server, connection, MHD_HTTP_PRECONDITION_FAILED, NULL, NULL);
     if (is_good && none_match && has_tag(none_match, a->etag, true))
-        return queue_empty(e->server, connection, MHD_HTTP_NOT_MODIFIED, "ETag", a->etag);
+        return queue_same(e, connection);
     if (is_good && wanted && (!if_range || strcmp(if_range, a->etag) == 0))
         kind = parse_range(wanted, total, &part);
     if (kind == RANGE_BAD) {
