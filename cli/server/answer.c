@@ -284,6 +284,12 @@ static void give_key(answerer *a, const shelf_item *item, const char *text, answ
     zarr_key key;
     opened handle;
     caterva_error err;
+    if (!*text) {
+        say(out, 404,
+            "This is Zarr: the metadata are at zarr.json below this address, and / lists "
+            "pages that show arrays.\n");
+        return;
+    }
     if (!parse_key(text, &key) || (!item->is_tree && key.node[0]) ||
         (item->is_tree && !key.node[0] && !key.is_metadata)) {
         not_found(out);

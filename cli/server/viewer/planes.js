@@ -26,13 +26,39 @@ export function pictureAxes(shape) {
   return [columns > 0 ? columns - 1 : -1, columns];
 }
 
+/** The number of chunks that a range of an axis touches. */
+function chunksOf([start, stop], chunk) {
+  return Math.ceil(stop / chunk) - Math.floor(start / chunk);
+}
+
+/** The middle of a plane that touches at most `most` chunks, as [start, stop] for rows and columns: the
+ *  whole plane if possible, else the longer side is halved. Axes of -1 have one item. Null: a few items
+ *  are too much already. */
+export function middleOf(array, axes, most) {
+  const chunks = axes.map((axis) => array.chunks[axis] ?? 1);
+  const ranges = axes.map((axis) => [0, array.shape[axis] ?? 1]);
+  for (;;) {
+    const [n, m] = ranges.map((range, k) => chunksOf(range, chunks[k]));
+    if (n * m <= most) return ranges;
+    const k = n > m ? 0 : 1, [start, stop] = ranges[k];
+    if (stop - start < 4) return null;
+    const quarter = Math.floor((stop - start) / 4);
+    ranges[k] = [start + quarter, stop - quarter];
+  }
+}
+
+/** The bytes of a chunk, at most. */
+export function chunkBytes(array) {
+  return array.chunks.reduce((product, n) => product * n, 8);
+}
+
 /** Reads a plane as numbers in C order, {data, height, width}. A range is [start, stop, step];
  *  `index` has the place on the other axes. Axes of -1 have one item. */
-export async function readPlane(array, index, [rows, columns], [down, right]) {
+export async function readPlane(array, index, [rows, columns], [down, right], signal) {
   const selection = [...index];
   if (rows >= 0) selection[rows] = zarr.slice(...down);
   if (columns >= 0) selection[columns] = zarr.slice(...right);
-  const found = await zarr.get(array, selection);
+  const found = await zarr.get(array, selection, { signal });
   if (columns < 0) return { data: [Number(found)], height: 1, width: 1 };
   const shape = rows < 0 ? [1, found.shape[0]] : found.shape;
   const strides = rows < 0 ? [0, found.stride[0]] : found.stride;
