@@ -94,12 +94,16 @@ static void put_blosclz(sink *s, const runs *r)
     }
 }
 
-/* A frame with its size, of RLE blocks. */
+/* A frame of one segment with its size, in 2 bytes or 4, without a checksum; of RLE blocks. */
 static void put_zstd(sink *s, const runs *r)
 {
-    enum { MOST = 128 << 10, RLE = 1 << 1, LAST = 1 };
-    put(s, "\x28\xb5\x2f\xfd\xa0", 5); /* one segment, size in 4 bytes, no checksum */
-    put_le32(s, (uint32_t)r->count * (uint32_t)r->length);
+    enum { MOST = 128 << 10, RLE = 1 << 1, LAST = 1, LEAST_SHORT = 256 };
+    uint32_t size = (uint32_t)r->count * (uint32_t)r->length, above = size - LEAST_SHORT;
+    bool is_short = size >= LEAST_SHORT && above <= UINT16_MAX;
+    put(s, is_short ? "\x28\xb5\x2f\xfd\x60" : "\x28\xb5\x2f\xfd\xa0", 5);
+    put_byte(s, is_short ? above & 0xff : size & 0xff);
+    put_byte(s, is_short ? above >> 8 : size >> 8 & 0xff);
+    if (!is_short) put(s, (const uint8_t[]){(uint8_t)(size >> 16), (uint8_t)(size >> 24)}, 2);
     for (int32_t i = 0; i < r->count; i++) {
         for (int32_t left = r->length, n; left > 0; left -= n) {
             n = left < MOST ? left : MOST;
