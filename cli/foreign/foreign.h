@@ -77,6 +77,7 @@ struct foreign_writer {
     const char *path; /* borrowed; for messages */
     int threads;      /* at most this many encode; 0: all cores */
     bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
+    bool coordinates_first; /* set by `create`: they precede the other arrays of a group */
     void *own;
 
     /* Adds a group or array, after the group that it is in. "/" is added first, with the attributes
