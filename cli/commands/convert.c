@@ -111,6 +111,7 @@ static cli_exit copy_resumed(const cli_args *args, const input *in)
     if (code == CLI_OK && to) code = transfer(args, in->from, to);
     if (code == CLI_OK && rename(partial, out) != 0)
         code = cli_fail_sys("cannot rename %s to %s", partial, out);
+    if (code == CLI_OK) output_delete_temporaries(partial);
     free(partial);
     return code;
 }

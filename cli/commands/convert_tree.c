@@ -4,6 +4,8 @@
 #include "commands/convert_tree.h"
 
 #include "foreign/values.h"
+#include "sources/described.h"
+#include "sources/dims.h"
 #include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
 #include "sources/resume.h"
@@ -246,7 +248,7 @@ static cli_exit copy_array(const to_tree *c, const foreign_node *node, const cha
 {
     source *from;
     sink *to = NULL;
-    const origin like = {.node = node};
+    const origin like = {.node = node, .unsynced = !c->args->go_on};
     CLI_TRY(source_of_foreign(c->in.file, node, &from));
     cli_exit code = c->args->go_on
                         ? sink_of_resumed_array(c->args, url, from, &like, &c->id, &to)
@@ -325,6 +327,7 @@ static cli_exit appear_as_folder(const to_tree *c, const char *out)
     caterva_error err;
     caterva_tree_options options = CATERVA_TREE_INIT;
     options.mode = CATERVA_MODE_WRITE;
+    CLI_TRY(output_sync_folder(c->folder));
     if (rename(c->folder, out) == 0) return CLI_OK;
     if (!c->args->force) return cli_fail_sys("cannot rename %s to %s", c->folder, out);
     if (caterva_tree_open(out, &options, &old, &err) != CATERVA_OK)
@@ -430,7 +433,9 @@ static cli_exit run_to_tree(to_tree *c)
     cli_exit code = begin_tree(c, out);
     if (code == CLI_OK) code = make_arrays(c);
     if (code == CLI_OK && c->args->go_on) code = check_mark(c, true);
-    return end_tree(c, out, code);
+    code = end_tree(c, out, code);
+    if (code == CLI_OK && c->args->go_on) output_delete_temporaries(out);
+    return code;
 }
 
 /* ---- One array in a tree ---------------------------------------------------------------- */
@@ -535,8 +540,21 @@ static cli_exit write_array(const cli_args *args, foreign_writer *writer, const 
     return code;
 }
 
+/* Whether an array is the coordinate of the dimension that has its name. */
+static bool is_coordinate(caterva_array *array, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char **dims = info_of(array)->ndim == 1 ? dims_of(array) : NULL;
+    bool is = dims && dims[0] && strcmp(dims[0], slash ? slash + 1 : name) == 0;
+    caterva_free(dims);
+    return is;
+}
+
+/* Arrays are written in the turn of coordinates or in the one of the others. */
+typedef enum turn { ALL, COORDINATES, OTHERS } turn;
+
 static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
-                            const tree_part *part, const caterva_tree_entry *entry)
+                            const tree_part *part, const caterva_tree_entry *entry, turn which)
 {
     caterva_array *array;
     const char *name = tree_part_name(part, entry);
@@ -544,14 +562,15 @@ static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
     if (!key) return CLI_IO;
     cli_exit code = CLI_OK;
     if (entry->kind == CATERVA_TREE_GROUP) {
-        code = add_group(writer, part, entry->key, key + 2);
+        if (which != OTHERS) code = add_group(writer, part, entry->key, key + 2);
     } else if (entry->kind == CATERVA_TREE_OTHER) {
-        code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
+        if (which != OTHERS) code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
                                     entry->kind_name);
     } else {
         code = tree_part_open_array(args, part, entry, &array);
         if (code == CLI_OK) {
-            code = write_array(args, writer, key + 2, array);
+            if (which == ALL || is_coordinate(array, name) == (which == COORDINATES))
+                code = write_array(args, writer, key + 2, array);
             caterva_discard(array);
         } else if (code == CLI_NO) {
             code = CLI_OK; /* deleted after the tree was listed */
@@ -568,17 +587,29 @@ static size_t depth_of(const tree_part *part, const caterva_tree_entry *entry)
     return depth;
 }
 
+/* Writes the entries of one depth, and subtracts them from *left. */
+static cli_exit write_level(const cli_args *args, foreign_writer *writer, const tree_part *part,
+                            size_t depth, turn which, size_t *left)
+{
+    for (size_t i = 0; i < part->list->n; i++) {
+        if (depth_of(part, part->list->entries[i]) != depth) continue;
+        if (left) --*left;
+        CLI_TRY(write_entry(args, writer, part, part->list->entries[i], which));
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+    }
+    return CLI_OK;
+}
+
 /* Arrays precede the groups beside them: groups share the dimensions of those above. */
 static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tree_part *part)
 {
     CLI_TRY(add_group(writer, part, part->group, "/"));
-    for (size_t depth = 0, left = part->list->n; left > 0; depth++) {
-        for (size_t i = 0; i < part->list->n; i++) {
-            if (depth_of(part, part->list->entries[i]) != depth) continue;
-            left--;
-            CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
-            if (cli_interrupted()) return CLI_INTERRUPTED;
-        }
+    size_t left = part->list->n;
+    for (size_t depth = 0; left > 0; depth++) {
+        if (writer->coordinates_first)
+            CLI_TRY(write_level(args, writer, part, depth, COORDINATES, NULL));
+        CLI_TRY(write_level(args, writer, part, depth,
+                            writer->coordinates_first ? OTHERS : ALL, &left));
     }
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }

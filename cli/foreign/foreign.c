@@ -201,15 +201,46 @@ void foreign_close(foreign_file *file)
     if (file->close) file->close(file);
     for (size_t i = 0; i < file->n; i++) free_members(&file->nodes[i]);
     free(file->nodes);
+    free(file->index);
     free_texts(file->losses, file->n_losses);
     free(file);
 }
 
-const foreign_node *foreign_find(const foreign_file *file, const char *key)
+/* A hash table of the first `n` nodes, with more than twice as many places. */
+typedef struct foreign_index {
+    size_t n, room;
+    size_t places[]; /* number of the node + 1; 0: free */
+} foreign_index;
+
+/* Returns the place of a key, or the free one where it would be. */
+static size_t *place_of(const foreign_file *file, const char *key)
 {
-    for (size_t i = 0; i < file->n; i++)
-        if (strcmp(file->nodes[i].key, key) == 0) return &file->nodes[i];
-    return NULL;
+    foreign_index *index = file->index;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = key; *c; c++) hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    size_t at = (size_t)(hash ^ hash >> 32) & (index->room - 1);
+    while (index->places[at] && strcmp(file->nodes[index->places[at] - 1].key, key) != 0)
+        at = (at + 1) & (index->room - 1);
+    return &index->places[at];
+}
+
+const foreign_node *foreign_find(foreign_file *file, const char *key)
+{
+    size_t room = file->index ? file->index->room : 64;
+    while (room <= 2 * file->n) room *= 2;
+    if (!file->index || room > file->index->room) {
+        free(file->index);
+        file->index = calloc(1, sizeof *file->index + room * sizeof *file->index->places);
+        if (file->index) file->index->room = room;
+    }
+    if (!file->index) return NULL;
+    for (size_t i = file->index->n; i < file->n; i++) {
+        size_t *place = place_of(file, file->nodes[i].key);
+        if (!*place) *place = i + 1;
+    }
+    file->index->n = file->n;
+    const size_t place = *place_of(file, key);
+    return place ? &file->nodes[place - 1] : NULL;
 }
 
 cli_exit foreign_create(const foreign_info *info, const char *path, bool force,
@@ -274,7 +305,12 @@ foreign_node *foreign_add(foreign_file *file, const char *key, bool is_group)
     return node;
 }
 
-void foreign_drop(foreign_file *file) { free_members(&file->nodes[--file->n]); }
+void foreign_drop(foreign_file *file)
+{
+    free_members(&file->nodes[--file->n]);
+    free(file->index);
+    file->index = NULL;
+}
 
 void foreign_node_clear(foreign_node *node)
 {

@@ -50,6 +50,7 @@ struct foreign_file {
     bool is_array; /* a format with groups, but this is one array: "/data" in a group without attributes */
     int threads; /* at most this many decode; 0: all cores. May be set after `open` */
     void *own;
+    struct foreign_index *index; /* of foreign_find */
 
     /* Reads the items from start[d] to stop[d] of axis d, at least one, to `dst` in C order. Any
      * order of boxes is allowed; boxes of whole stored chunks are the cheapest. */
@@ -78,6 +79,7 @@ struct foreign_writer {
     const char *path; /* borrowed; for messages */
     int threads;      /* at most this many encode; 0: all cores */
     bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
+    bool coordinates_first; /* set by `create`: they precede the other arrays of a group */
     void *own;
 
     /* Adds a group or array, after the group that it is in. "/" is added first, with the attributes
@@ -182,8 +184,8 @@ const char *foreign_name(size_t i); /* NULL after the last */
 cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file **out);
 void foreign_close(foreign_file *file);
 
-/* Returns the node of a key, or NULL. */
-const foreign_node *foreign_find(const foreign_file *file, const char *key);
+/* Returns the node of a key, the first one if there are several, or NULL. */
+const foreign_node *foreign_find(foreign_file *file, const char *key);
 
 /* Begins a file. Release *out with foreign_finish or foreign_abandon. */
 cli_exit foreign_create(const foreign_info *info, const char *path, bool force,

@@ -499,6 +499,8 @@ static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
     else
         code = set_items(r, all->node, name, &a);
     if (code == CLI_OK && !a.items.is_structure) code = add_type(all, name, &a);
+    if (code == CLI_OK && a.items.n_axes > 0)
+        code = foreign_lose(r->file, "%s: the array type of its attribute %s", key, name);
     if (code == CLI_OK && a.items.is_enum && H5Tequal(a.type, all->type) <= 0)
         code = foreign_lose(r->file, "%s: the names of the values of its attribute %s", key,
                             name);
@@ -1125,6 +1127,9 @@ static cli_exit set_kind(const reader *r, const found *f, foreign_node *node)
         CLI_TRY(foreign_set_text(node, "_Encoding", "utf-8", 5));
     if (t->has_enum_fields)
         CLI_TRY(foreign_lose(r->file, "%s: the names of the values of its fields", node->key));
+    if (t->n_axes > 0)
+        CLI_TRY(foreign_lose(r->file, "%s: the array type of its items, whose axes follow its own",
+                             node->key));
     if (*t->tag)
         CLI_TRY(foreign_lose(r->file, "%s: the tag '%s' of its items", node->key, t->tag));
     return CLI_OK;

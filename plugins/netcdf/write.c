@@ -346,7 +346,11 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
                                 size_t length, int *out)
 {
     char other[NC_MAX_NAME + 1];
-    for (size_t size = group_size(node->key);; size--) {
+    const int own = find_group(w, node->key, group_size(node->key))->id;
+    int id = home_of(w, node, name), var;
+    /* A coordinate has its dimension in its group. */
+    bool is_own = node->ndim == 1 && id == own && strcmp(strrchr(node->key, '/') + 1, name) == 0;
+    for (size_t size = group_size(node->key); !is_own || size == group_size(node->key); size--) {
         const group *g =
             size == 0 || node->key[size] == '/' ? find_group(w, node->key, size) : NULL;
         const dimension *found = g ? find_dimension(w, g->id, name) : NULL;
@@ -356,7 +360,6 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
         }
         if (size == 0) break;
     }
-    int id = home_of(w, node, name), var;
     bool is_taken = find_dimension(w, id, name) || nc_inq_varid(id, name, &var) == NC_NOERR;
     if (!is_taken)
         return define(w, id, node->key, name, length, is_growing(w, node, name), out);
@@ -934,6 +937,7 @@ cli_exit nc_create_file(foreign_writer *self, bool force)
         abandon(self);
         return code;
     }
+    self->coordinates_first = true;
     self->add = add;
     self->write = write_items;
     self->finish = finish;

@@ -160,6 +160,11 @@ class Netcdf(ForeignCase):
             for name in "gh":
                 file.createGroup(name).createVariable("v", "i4", ("t", "x"))[:2] = 1
             file["g"].createVariable("z", "i4", ("z",))[:] = 7
+            file.createVariable("x", "f4", ("x",))[:] = 1
+            again = file.createGroup("again") # with a dimension of the same name and length
+            again.createDimension("x", 5)
+            again.createVariable("x", "f4", ("x",))[:] = 2
+            again.createVariable("a", "f4", ("x",))[:] = 3
             file.createVariable("own", "f4", ("z", "own"))[:] = 8
             file.createVariable("c", "S1", ("x",), fill_value=b"z")[:2] = b"a"
         tree = self.there(self.path("a.nc"))
@@ -172,7 +177,9 @@ class Netcdf(ForeignCase):
                                  {"x": False, "t": True, "z": False, own: False})
                 self.assertEqual(file["own"].dimensions, ("z", own))
                 self.assertEqual(file["own"][:].tolist(), [[8] * 3] * 3)
-                self.assertEqual([len(file[g].dimensions) for g in "gh"], [0, 0])
+                self.assertEqual([list(file[g].dimensions) for g in ("g", "h", "again")],
+                                 [[], [], ["x"]])
+                self.assertEqual(file["again/a"].get_dims()[0].group().name, "again")
                 self.assertEqual(file["g/z"].dimensions, ("z",))
                 self.assertEqual(file["c"].getncattr("_FillValue"), b"z")
             self.assertEqual(self.text("diff", self.path("a.nc"), self.path(name)), "")
