@@ -117,8 +117,13 @@ def format_of(place: str) -> str | None:
 
 
 def _has_dicom(folder: str) -> bool:
+    """Whether one of the first thousand files is of DICOM."""
+    tried = 0
     for at, _, names in os.walk(folder):
-        for name in sorted(names)[:100]:
+        for name in sorted(names):
+            tried += 1
+            if tried > 1000:
+                return False
             with contextlib.suppress(OSError), open(os.path.join(at, name), "rb") as file:
                 if file.read(132)[128:] == b"DICM":
                     return True

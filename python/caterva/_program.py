@@ -38,7 +38,10 @@ def _stop(program: subprocess.Popen[str]) -> None:
     makes it do so at once."""
     while program.poll() is None:
         with contextlib.suppress(KeyboardInterrupt):
-            program.send_signal(signal.SIGINT)
+            if sys.platform == "win32":
+                program.terminate()
+            else:
+                program.send_signal(signal.SIGINT)
             program.wait()
 
 

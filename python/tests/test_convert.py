@@ -221,6 +221,8 @@ def write_hdf5(path: str) -> None:
         file["g/c"] = np.array([1 + 2j, 3], "c8")
         file["g/s"] = np.array([b"ab", b"c"], "S2")
         file["g/v"] = np.array(["kurz", "länger", ""], dtype=h5py.string_dtype())
+        ascii = h5py.string_dtype("ascii")
+        file["g/ascii"] = np.array([b"ab", b"cde"], dtype=ascii)
         file["g/r"] = np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
         file["g/big"] = np.arange(3, dtype=">f4")
         file.create_dataset("g/e", data=[0, 1], dtype=h5py.enum_dtype({"A": 0, "B": 1}, "i1"))
