@@ -235,7 +235,7 @@ def read_hdf5(stack: ExitStack, place: str) -> Contents:
     for key, attrs in found.groups.items():
         if "_unlimited_dims" in attrs:  # not those that no array has
             used = {d for k, v in found.arrays.items() if _is_in(k, key) for d in v.dims or ()}
-            kept = sorted(used.intersection(attrs.pop("_unlimited_dims")))
+            kept = sorted(d for d in attrs.pop("_unlimited_dims") if d in used)
             attrs |= {"_unlimited_dims": kept} if kept else {}
     return found
 
