@@ -56,8 +56,9 @@ cli_exit convert_is_tree(const cli_args *args, bool *is)
     *is = false;
     if (strcmp(in, "-") == 0 || cli_is_url(out)) return CLI_OK;
     if (!foreign_place_is(in)) {
-        *is = (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
-              tree_part_is(args, in);
+        bool fits = args->to ? foreign_by_name(args->to) != NULL
+                             : foreign_by_path(out) || is_tree_name(out);
+        *is = fits && tree_part_is(args, in);
     } else if (!strstr(out, "::")) {
         *is = is_tree_name(out);
         if (!*is && is_zarr(args)) return foreign_place_is_tree(in, is);
@@ -614,24 +615,9 @@ static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tr
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }
 
-/* The library's copy of a whole tree has all that the tree has. */
-static cli_exit copy_to_zarr(const cli_args *args)
-{
-    const char *in = args->positional[0], *out = args->positional[1];
-    if (tree_part_is_within(in))
-        return cli_fail(CLI_UNSUPPORTED, "%s is a part of a tree: convert the whole tree to Zarr",
-                        in);
-    CLI_TRY(output_check_array(out, args->force));
-    cli_mind_temporaries();
-    return pack(args, in, out);
-}
-
 static cli_exit run_from_tree(const cli_args *args)
 {
     tree_part part;
-    if (args->go_on)
-        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
-    if (is_zarr(args)) return copy_to_zarr(args);
     foreign_writer *writer = NULL;
     const char *out = args->positional[1];
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
@@ -647,10 +633,99 @@ static cli_exit run_from_tree(const cli_args *args)
     return code;
 }
 
+/* ---- From a tree to a tree -------------------------------------------------------------- */
+
+static cli_exit copy_member(const cli_args *args, const tree_part *part,
+                            const caterva_tree_entry *entry, const char *folder)
+{
+    progress bar;
+    caterva_error err;
+    caterva_array *array;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    cli_exit code = tree_part_open_array(args, part, entry, &array);
+    if (code != CLI_OK) return code == CLI_NO ? CLI_OK : code; /* it was deleted meanwhile */
+    char *url = url_of(folder, tree_part_name(part, entry));
+    options.memory = args->memory;
+    options.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
+    if (!url)
+        code = CLI_IO;
+    else if (caterva_copy(array, url, &options, NULL, &err) != CATERVA_OK)
+        code = cli_fail_array(entry->key, &err);
+    progress_end(&bar);
+    free(url);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit copy_groups(const tree_part *part, caterva_tree *to)
+{
+    caterva_error err;
+    foreign_node root = {.key = "/", .is_group = true};
+    cli_exit code = take_group(part, part->group, &root);
+    if (code == CLI_OK) code = set_group(to, "/", &root);
+    foreign_node_clear(&root);
+    for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        if (entry->kind != CATERVA_TREE_GROUP) continue;
+        foreign_node node = {.key = (char *)entry->key, .is_group = true};
+        char *key = url_of("", tree_part_name(part, entry));
+        code = key ? take_group(part, entry->key, &node) : CLI_IO;
+        if (code == CLI_OK) code = set_group(to, key + 2, &node);
+        foreign_node_clear(&node);
+        free(key);
+    }
+    if (code == CLI_OK && caterva_tree_commit(to, &err) != CATERVA_OK)
+        code = cli_fail_array(part->path, &err);
+    return code;
+}
+
+static cli_exit copy_members(const to_tree *c, const tree_part *part)
+{
+    caterva_tree *to;
+    caterva_error err;
+    if (caterva_tree_create(c->folder, NULL, &to, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    cli_exit code = copy_groups(part, to);
+    caterva_tree_close(to, NULL);
+    for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        if (entry->kind == CATERVA_TREE_ARRAY) code = copy_member(c->args, part, entry, c->folder);
+        if (entry->kind == CATERVA_TREE_OTHER)
+            cli_warn("%s: %s is a %s, not an array", part->path, entry->key, entry->kind_name);
+        if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
+    }
+    return code;
+}
+
+/* Copies a tree, a Zarr hierarchy of ours or a group in one. */
+static cli_exit copy_tree(const cli_args *args)
+{
+    tree_part part;
+    to_tree c = {.args = args};
+    const char *in = args->positional[0], *out = args->positional[1];
+    CLI_TRY(output_check_array(out, args->force && !has_extension(out, ".b2d")));
+    cli_mind_temporaries();
+    if (is_zarr(args) && !tree_part_is_within(in)) return pack(args, in, out);
+    cli_exit code = tree_part_open(args, in, &part);
+    if (code == CLI_OK) c.folder = output_temporary(out, ".b2d");
+    if (code == CLI_OK) code = c.folder ? copy_members(&c, &part) : CLI_IO;
+    if (code == CLI_OK) code = appear(&c, out);
+    if (c.folder) delete_folder(c.folder);
+    free(c.folder);
+    tree_part_close(&part);
+    return code;
+}
+
 cli_exit convert_tree(const cli_args *args)
 {
     CLI_TRY(refuse_options(args));
-    if (!foreign_place_is(args->positional[0])) return run_from_tree(args);
+    if (!foreign_place_is(args->positional[0])) {
+        if (args->go_on)
+            return cli_fail(CLI_USAGE, "--resume requires a file of another format as input");
+        return is_zarr(args) || is_tree_name(args->positional[1]) ? copy_tree(args)
+                                                                  : run_from_tree(args);
+    }
     to_tree c = {.args = args};
     cli_exit code = run_to_tree(&c);
     foreign_place_close(&c.in);

@@ -6,8 +6,8 @@ import contextlib
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Iterator
+from typing import Any, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -117,8 +117,13 @@ def format_of(place: str) -> str | None:
 
 
 def _has_dicom(folder: str) -> bool:
+    """Whether one of the first thousand files is of DICOM."""
+    tried = 0
     for at, _, names in os.walk(folder):
-        for name in sorted(names)[:100]:
+        for name in sorted(names):
+            tried += 1
+            if tried > 1000:
+                return False
             with contextlib.suppress(OSError), open(os.path.join(at, name), "rb") as file:
                 if file.read(132)[128:] == b"DICM":
                     return True
@@ -418,15 +423,11 @@ def plan(place: str, engine: Engine) -> list[str]:
 # ---- The program --------------------------------------------------------------------------
 
 
-def _numbers(shape: Sequence[int] | int) -> str:
-    return ",".join(map(str, _options.shape_of(shape)))
-
-
 def _arguments(options: dict[str, Any], dtype: npt.DTypeLike | None) -> list[str]:
     words = []
     for name in ("chunks", "blocks"):
         if options.get(name) is not None:
-            words += [f"--{name}", _numbers(options[name])]
+            words += [f"--{name}", ",".join(map(str, options[name]))]
     for name in ("codec", "level", "threads"):
         if options.get(name) is not None:
             words += [f"--{name}", str(options[name])]
@@ -573,7 +574,17 @@ def run(
     asked = {k: v for k, v in asked.items() if v is not None}
     if unknown := asked.keys() - Converting.__annotations__.keys():
         raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+    for name in ("chunks", "blocks"):
+        if name in asked:
+            if isinstance(asked[name], SupportsIndex):
+                raise TypeError(f"{name} are a length for each axis, not {asked[name]!r}")
+            asked[name] = _options.shape_of(asked[name], name)
     place_to = place_of(target)
+    if to is None and "." not in os.path.basename(place_to.rstrip("/")):
+        message = (
+            f"{shown(place_to)}: the end of the name says what it becomes: .b2nd, .b2z, .h5"
+        )
+        raise make(Status.EINVAL, 0, -1, message, place_to)
     with _source(source) as place:
         _check_places(place, place_to, flags["overwrite"])
         form = format_of(place)

@@ -119,8 +119,8 @@ class Converting(TypedDict, total=False):
     resume: bool
     keep_chunks: bool
     dtype: npt.DTypeLike | None
-    chunks: Sequence[int] | int | None
-    blocks: Sequence[int] | int | None
+    chunks: Sequence[int] | None
+    blocks: Sequence[int] | None
     codec: str | None
     level: int | None
     filters: str | Sequence[str] | None

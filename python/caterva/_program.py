@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ _PREFIX = "caterva: "
 
 def _failure(status: int, message: str, place: str) -> Error:
     """Make the exception for an exit status and the sentence that came with it."""
+    message = re.sub(r"--([a-z]+(-[a-z]+)?)", lambda m: m[1].replace("-", "_"), message)
     if status < 0:
         message = f"the program was ended by signal {-status}"
     if status != 3:
@@ -38,7 +40,10 @@ def _stop(program: subprocess.Popen[str]) -> None:
     makes it do so at once."""
     while program.poll() is None:
         with contextlib.suppress(KeyboardInterrupt):
-            program.send_signal(signal.SIGINT)
+            if sys.platform == "win32":
+                program.terminate()
+            else:
+                program.send_signal(signal.SIGINT)
             program.wait()
 
 
@@ -51,8 +56,8 @@ def _follow(lines: int, progress: Progress | None) -> bool:
             if now < done - base or size != total - base:  # the next array
                 base = done
             done, total = max(done, base + min(now, size)), max(total, base + size)
-            if progress is not None and progress(done, total):
-                return True
+            if progress is not None and done < total and progress(done, total):
+                return True  # the end is reported once, below: more arrays may follow
     if progress is not None:
         progress(total, total)
     return False

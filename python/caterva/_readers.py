@@ -88,6 +88,9 @@ def boxes(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> Iterato
     return _boxes.iter_boxes(..., tuple(shape), slab)
 
 
+_PYTHONS = ("float64", "int64", "bool", "complex128")  # types of Python's numbers
+
+
 def plain(value: Any) -> Any:
     """Return a value that an attribute can hold; NumPy's numbers keep their type."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "OTU":
@@ -95,7 +98,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind in "US" and value.ndim == 0:
             return value.item()
-        is_python = value.ndim == 0 and value.dtype.name in ("float64", "int64", "bool")
+        is_python = value.ndim == 0 and value.dtype.name in _PYTHONS
         return value.item() if is_python else value
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
@@ -111,21 +114,22 @@ def plain(value: Any) -> Any:
 # ---- Texts of any length ------------------------------------------------------------------
 
 
-def texts(x: Any, shape: tuple[int, ...], chunks: tuple[int, ...]) -> Variable:
-    """Describe an array of str or bytes of any length, which is read twice: the first time to
+def texts(
+    x: Any, shape: tuple[int, ...], chunks: tuple[int, ...], is_text: bool = True
+) -> Variable:
+    """Describe an array of str, or of bytes, of any length. It is read twice: the first time to
     find the longest one."""
-    width, is_bytes = 1, False
+    width = 1
     for box in boxes(shape, chunks, 64):
         for text in np.asarray(x[box], object).flat:
-            is_bytes = is_bytes or isinstance(text, bytes)
             width = max(width, len(text or ""))
-    dtype = np.dtype(f"{'S' if is_bytes else 'U'}{width}")
+    dtype = np.dtype(f"{'U' if is_text else 'S'}{width}")
 
     def read(box: Any) -> Any:
         found = np.asarray(x[box], object)
         return np.asarray([t or dtype.type() for t in found.flat], dtype).reshape(found.shape)
 
-    attrs = {"_vlen": "bytes" if is_bytes else "text"}
+    attrs = {"_vlen": "text" if is_text else "bytes"}
     return Variable(Lazy(shape, dtype, read), attrs=attrs, chunks=chunks)
 
 
@@ -179,8 +183,12 @@ def read_hdf5(stack: ExitStack, place: str) -> Contents:
         if shape is None:
             return Variable(np.zeros(0, dtype), attrs=attrs | {"_null": True})
         chunks = dataset.chunks
-        if h5py.check_string_dtype(dtype) is not None and dtype.kind == "O":
-            text = texts(dataset.asstr(), shape, chunks or shape)
+        string = h5py.check_string_dtype(dtype)
+        if string is not None and dtype.kind == "O":
+            is_text = string.encoding == "utf-8"
+            text = texts(
+                dataset.asstr() if is_text else dataset, shape, chunks or shape, is_text
+            )
             return Variable(text.items, dims_of(dataset), attrs | text.attrs, chunks)
         if dtype.hasobject:
             return "references or sequences of any length"
@@ -224,7 +232,16 @@ def read_hdf5(stack: ExitStack, place: str) -> Contents:
 
     seen = {file["/"].id.__hash__()}
     visit(file, "")
+    for key, attrs in found.groups.items():
+        if "_unlimited_dims" in attrs:  # not those that no array has
+            used = {d for k, v in found.arrays.items() if _is_in(k, key) for d in v.dims or ()}
+            kept = sorted(d for d in attrs.pop("_unlimited_dims") if d in used)
+            attrs |= {"_unlimited_dims": kept} if kept else {}
     return found
+
+
+def _is_in(key: str, group: str) -> bool:
+    return not group or key.startswith(group + "/")
 
 
 def _text(value: Any) -> Any:

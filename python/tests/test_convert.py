@@ -74,6 +74,8 @@ def test_options_of_new_arrays_and_their_errors() -> None:
     for wrong, kind in (
         ({"codec": "nothing"}, ValueError),
         ({"chunks": (1,)}, ValueError),
+        ({"chunks": 5}, TypeError),
+        ({"threads": -1}, ValueError),
         ({"level": 99}, ValueError),
         ({"nonsense": 1}, TypeError),
         ({"strict": "yes"}, TypeError),
@@ -99,6 +101,8 @@ def test_failures_are_pythons_exceptions() -> None:
         ("bad.nii", "o.b2nd", caterva.CorruptError),
         ("two.npz", "s3://bucket/o.b2z", NotImplementedError),
         ("two.npz", "none/o.b2z", FileNotFoundError),
+        ("two.npz", "no_suffix", ValueError),
+        ("two.npz", "two.npz", FileExistsError),
     ):
         with pytest.raises(kind) as caught:
             caterva.convert(source, target)
@@ -138,6 +142,18 @@ def test_progress_counts_bytes_and_stops() -> None:
     with pytest.raises(KeyError, match="mine"):
         caterva.convert("x.npy", "y.b2nd", progress=fail, **slow)
     assert not os.path.exists("y.b2nd") and left() == []
+    np.savez("many.npz", **{f"x{n}": RNG.random((400, 1000)) for n in range(8)})
+    heard.clear()
+    caterva.convert("many.npz", "many.b2z", progress=lambda *n: heard.append(n))
+    assert heard == sorted(heard) and heard[-1][0] == heard[-1][1] >= 8 * 3_200_000
+    assert all(done < total for done, total in heard[:-1])
+
+
+def test_opening_a_file_of_another_format_says_what_to_do() -> None:
+    np.savez("a.npz", x=[1])
+    caterva.to_nifti(np.zeros((2, 2), "i2"), "a.nii")
+    with pytest.raises(caterva.CorruptError, match=r"caterva\.convert\('.*a\.nii', OUT\)"):
+        caterva.open("a.nii")
 
 
 def test_threads_convert_at_the_same_time() -> None:
@@ -221,6 +237,8 @@ def write_hdf5(path: str) -> None:
         file["g/c"] = np.array([1 + 2j, 3], "c8")
         file["g/s"] = np.array([b"ab", b"c"], "S2")
         file["g/v"] = np.array(["kurz", "länger", ""], dtype=h5py.string_dtype())
+        ascii = h5py.string_dtype("ascii")
+        file["g/ascii"] = np.array([b"ab", b"cde"], dtype=ascii)
         file["g/r"] = np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
         file["g/big"] = np.arange(3, dtype=">f4")
         file.create_dataset("g/e", data=[0, 1], dtype=h5py.enum_dtype({"A": 0, "B": 1}, "i1"))

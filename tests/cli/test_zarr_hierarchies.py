@@ -76,6 +76,28 @@ class Hierarchies(ForeignCase):
         self.ok("convert", f"{self.path('g.h5')}::/a/b", self.path("part.zarr"))
         self.assertEqual(list(zarr.open_group(self.path("part.zarr"), mode="r")), ["x"])
 
+    def test_back_to_trees(self):
+        """A hierarchy of ours, a tree or a group in one becomes a tree, with all attributes."""
+        ds = data_set()
+        del ds.attrs["list"]  # JSON, in which groups of Zarr have their attributes, has no int64
+        ds.to_netcdf(self.path("in.nc"), unlimited_dims=["time"])
+        with h5py.File(self.path("in.nc"), "r+") as file:
+            file["g/x"] = np.arange(4)
+            file["g"].attrs["title"] = "inner"
+        self.ok("convert", self.path("in.nc"), self.path("a.b2d"))
+        self.ok("convert", self.path("a.b2d"), self.path("a.zarr"))
+        for source, out in (("a.zarr", "b.b2z"), ("a.zarr", "b.b2d"), ("a.b2d", "c.b2z")):
+            self.ok("convert", self.path(source), self.path(out))
+            self.ok("diff", self.path("a.b2d"), self.path(out))
+            self.ok("verify", self.path(out))
+        self.ok("convert", f"{self.path('a.zarr')}::/g", self.path("g.b2z"))
+        self.ok("convert", f"{self.path('a.b2d')}::/g", self.path("g.zarr"))
+        for name in ("g.b2z", "g.zarr"):
+            self.ok("diff", f"{self.path('a.b2d')}::/g", self.path(name))
+        self.assertIn("-f replaces", run("convert", self.path("a.zarr"), self.path("b.b2z"))[2])
+        left = [p.name for p in self.path(".").iterdir() if p.name.startswith(".")]
+        self.assertEqual(left, [])
+
     def test_several_arrays_without_groups(self):
         np.savez(self.path("two.npz"), a=np.arange(3), b=np.ones((2, 2)))
         np.savez(self.path("one.npz"), a=np.arange(3))
