@@ -30,12 +30,12 @@ cli_exit h5_fail(cli_exit code, const char *path, const char *key)
     if (cli_interrupted()) return CLI_INTERRUPTED;
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_cause, cause);
     bool is_newer = strncmp(cause, "bad version number", 18) == 0;
-    return cli_fail(code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
-                    is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such"
-                             : "");
+    return cli_fail(
+        code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
+        is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such" : "");
 }
 
-__attribute__((visibility("default"))) extern const foreign_format caterva_format;
+CLI_API extern const foreign_format caterva_format;
 const foreign_format caterva_format = {
     .interface = FOREIGN_INTERFACE,
     .name = "hdf5",
