@@ -1,8 +1,9 @@
 # Toolchain of scripts/test-foreign: builds for another processor, C library or system.
 #
-#   -DCATERVA_FOREIGN=aarch64|s390x|musl|windows|windows-arm64|macos-arm64|macos-x86_64
-#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS and
-#                                Windows on arm64 also bin/cc, ar, ranlib and rc, which call zig
+#   -DCATERVA_FOREIGN=aarch64|s390x|musl|windows|windows-arm64|macos-arm64|macos-x86_64|wasm,
+#                     or a wheel- of scripts/wheel-foreign
+#   -DCATERVA_FOREIGN_ROOT=DIR   its libraries, as Debian packages unpack; for macOS, wheels,
+#                                WebAssembly and Windows on arm64 also bin/, whose tools call zig
 #
 # What was built runs under qemu-user where this processor cannot run it, or under wine.
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES CATERVA_FOREIGN CATERVA_FOREIGN_ROOT)
@@ -62,9 +63,29 @@ elseif(CATERVA_FOREIGN MATCHES "^macos-(arm64|x86_64)$")
     set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
     set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
     return()
+elseif(CATERVA_FOREIGN MATCHES "^wheel-.*(aarch64|x86_64)$")
+    set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_MATCH_1})
+    set(CMAKE_C_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/cc")
+    set(CMAKE_AR "${CATERVA_FOREIGN_ROOT}/bin/ar" CACHE FILEPATH "")
+    set(CMAKE_RANLIB "${CATERVA_FOREIGN_ROOT}/bin/ranlib" CACHE FILEPATH "")
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
+elseif(CATERVA_FOREIGN STREQUAL "wasm")
+    set(CMAKE_SYSTEM_NAME Generic) # which has no folders and names of libraries
+    set(CMAKE_SYSTEM_PROCESSOR wasm32)
+    set(CMAKE_PREFIX_PATH "${CATERVA_FOREIGN_ROOT}/usr")
+    set(CMAKE_FIND_LIBRARY_PREFIXES lib)
+    set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
+    set(CMAKE_C_COMPILER "${CATERVA_FOREIGN_ROOT}/bin/cc")
+    set(CMAKE_AR "${CATERVA_FOREIGN_ROOT}/bin/ar" CACHE FILEPATH "")
+    set(CMAKE_RANLIB "${CATERVA_FOREIGN_ROOT}/bin/ranlib" CACHE FILEPATH "")
+    set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+    set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+    return()
 else()
     message(FATAL_ERROR "CATERVA_FOREIGN is '${CATERVA_FOREIGN}'; it must be aarch64, s390x, "
-                        "musl, windows, windows-arm64, macos-arm64 or macos-x86_64.")
+                        "musl, windows, windows-arm64, macos-arm64, macos-x86_64 or wasm.")
 endif()
 
 set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)
