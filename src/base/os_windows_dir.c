@@ -768,7 +768,7 @@ typedef struct name_list {
 
 int cv_listing_open(cv_dir dir, cv_listing *out)
 {
-    *out = (cv_listing){.system = cv_calloc(1, sizeof(name_list)), .dir = dir};
+    *out = (cv_listing){.system = cv_windows_allocate(sizeof(name_list)), .dir = dir};
     if (out->system) return 0;
     cv_dir_close(&out->dir);
     return ENOMEM;
@@ -814,7 +814,7 @@ const char *cv_listing_next(cv_listing *listing, int *error)
 
 void cv_listing_close(cv_listing *listing)
 {
-    cv_free(listing->system);
+    cv_windows_release(listing->system);
     cv_dir_close(&listing->dir);
     *listing = (cv_listing){0};
 }
