@@ -20,7 +20,7 @@ if(CATERVA_FOREIGN STREQUAL "aarch64" OR CATERVA_FOREIGN STREQUAL "s390x")
     set(_triple ${CATERVA_FOREIGN}-linux-gnu)
     set(CMAKE_C_COMPILER ${_triple}-gcc)
     set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${CATERVA_FOREIGN} -L /usr/${_triple}
-        -E "LD_LIBRARY_PATH=${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}")
+        -E "LD_LIBRARY_PATH=${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}:${CATERVA_FOREIGN_ROOT}/lib/${_triple}")
 elseif(CATERVA_FOREIGN STREQUAL "musl")
     set(_triple x86_64-linux-musl)
     set(CMAKE_SYSTEM_PROCESSOR x86_64)
@@ -91,5 +91,5 @@ endif()
 set(CMAKE_LIBRARY_PATH /usr/lib/${_triple} /usr/lib)
 # Its libraries lie where neither the linker nor the loader looks by itself.
 set(CMAKE_EXE_LINKER_FLAGS_INIT
-    "-Wl,-rpath-link,${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}")
+    "-Wl,-rpath-link,${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple}:${CATERVA_FOREIGN_ROOT}/lib/${_triple}")
 set(CMAKE_BUILD_RPATH "${CATERVA_FOREIGN_ROOT}/usr/lib/${_triple};${CATERVA_FOREIGN_ROOT}/usr/lib")
