@@ -28,8 +28,10 @@ typedef enum cli_exit {
 #define CLI_PRINTF(fmt, args)
 #endif
 
-/* Functions that plug-ins may call; see foreign/foreign.h. */
-#if defined(__GNUC__) || defined(__clang__)
+/* Functions that plug-ins may call, and what they offer; see foreign/foreign.h. */
+#if defined(_WIN32)
+#define CLI_API __declspec(dllexport)
+#elif defined(__GNUC__) || defined(__clang__)
 #define CLI_API __attribute__((visibility("default")))
 #else
 #define CLI_API
@@ -189,7 +191,7 @@ typedef struct cli_args {
 #define CLI_OPT_ASTYPE (UINT64_C(1) << 40)     /* astype, casting */
 #define CLI_OPT_CAST_INPUT (UINT64_C(1) << 47) /* astype and casting of the input */
 #define CLI_OPT_VIEW_DTYPE (UINT64_C(1) << 41)
-#define CLI_OPT_RGB (UINT64_C(1) << 42) /* rgb, transpose */
+#define CLI_OPT_RGB (UINT64_C(1) << 42)       /* rgb, transpose */
 #define CLI_OPT_SEL (UINT64_C(1) << 46)       /* sel, nearest */
 #define CLI_OPT_TO_BINARY (UINT64_C(1) << 43) /* --to of a command without text output */
 #define CLI_OPT_REMOTE (UINT64_C(1) << 54)    /* trace, ca-file */
@@ -202,7 +204,7 @@ typedef struct cli_args {
     (UINT64_C(1) << 56)                  /* if-match, part-size, resume, abandon, read-url */
 #define CLI_OPT_PART (UINT64_C(1) << 53) /* part; output for its token */
 #define CLI_OPT_CONVERT (UINT64_C(1) << 61) /* strict, verify, dry-run, keep-chunks, resume */
-#define CLI_OPT_NONE (1UL << 27)         /* a command with no option but --help */
+#define CLI_OPT_NONE (1UL << 27)            /* a command with no option but --help */
 
 #define CLI_ANY_NUMBER 1000000 /* max_args without a limit */
 
@@ -266,7 +268,7 @@ extern const cli_command cli_command_info, cli_command_get, cli_command_put,
     cli_command_repack, cli_command_verify, cli_command_repair, cli_command_seal,
     cli_command_compact, cli_command_diff, cli_command_stats, cli_command_view,
     cli_command_attr, cli_command_jobs, cli_command_ls, cli_command_tree, cli_command_pack,
-    cli_command_unpack, cli_command_publish, cli_command_serve, cli_command_bench, cli_command_tune,
-    cli_command_completion;
+    cli_command_unpack, cli_command_publish, cli_command_serve, cli_command_bench,
+    cli_command_tune, cli_command_completion;
 
 #endif

@@ -27,7 +27,7 @@ function(caterva_plugin name)
                                         "${PROJECT_SOURCE_DIR}/plugins/${name}/*.c")
     add_library(plugin_${name} MODULE ${sources})
     set_target_properties(plugin_${name} PROPERTIES
-        PREFIX "" OUTPUT_NAME ${name} C_VISIBILITY_PRESET hidden
+        PREFIX "" SUFFIX .so OUTPUT_NAME ${name} C_VISIBILITY_PRESET hidden
         LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${plugin_folder}")
     target_include_directories(plugin_${name} PRIVATE "${PROJECT_SOURCE_DIR}/cli"
                                                       "${PROJECT_SOURCE_DIR}/include")

@@ -29,7 +29,7 @@ And within src, where x.h and x.c are two parts of one module:
                   What a header declares is a type or a function, not both in two places
     no leftovers  what a header declares another file uses; but for FOR_TESTS
 
-The second implementations for Windows (*_windows*.c, cli/windows/) are not checked: each of
+The other implementations (*_windows*.c, cli/windows/, os_none.c) are not checked: each of
 their functions would be there twice.
 
 KNOWN lists the breaches that are not mended yet. Whoever mends one deletes its line.

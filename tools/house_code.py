@@ -137,7 +137,8 @@ def type_name(text):
 
 def is_port(path):
     """Whether the file implements a module or POSIX once more, for Windows."""
-    return "_windows" in path.stem or "/cli/windows/" in path.as_posix()
+    return ("_windows" in path.stem or path.stem == "os_none"
+            or "/cli/windows/" in path.as_posix())
 
 
 def read_tree(root, *patterns):

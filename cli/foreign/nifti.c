@@ -187,9 +187,9 @@ static cli_exit set_attributes(foreign_node *node, const nifti_header *h)
 
 static int32_t load_int32(const uint8_t *b, bool big_endian)
 {
-    uint32_t value = big_endian
-                         ? (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | b[2] << 8 | b[3]
-                         : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | b[1] << 8 | b[0];
+    uint32_t value =
+        big_endian ? (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]
+                   : (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
     return (int32_t)value;
 }
 

@@ -56,19 +56,19 @@ static void warn_many(const char *path, const caterva_info *to)
 /* Names what a Zarr array could not take from the input. */
 static void warn_zarr(const cli_args *args, const caterva_info *from, const caterva_info *to)
 {
-    const char *path = cli_show_place(args->positional[1]).text;
+    cli_shown path = cli_show_place(args->positional[1]);
     size_t axes = (size_t)to->ndim * sizeof to->chunk_shape[0];
     bool same = memcmp(from->chunk_shape, to->chunk_shape, axes) == 0 &&
                 memcmp(from->block_shape, to->block_shape, axes) == 0;
     if (!same && !args->chunks && !args->blocks)
         cli_warn(
             "%s has other chunks or blocks than the input: Zarr needs chunks of whole blocks",
-            path);
+            path.text);
     if (!args->codec && !args->filters &&
         (from->codec != to->codec ||
          memcmp(from->filters, to->filters, sizeof to->filters) != 0))
         cli_warn("%s has another codec or other filters than the input: Zarr has no such",
-                 path);
+                 path.text);
     warn_many(args->positional[1], to);
 }
 

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
-#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 enum { HANGUP = 1, INTERRUPT = 2, TERMINATE = 15 };

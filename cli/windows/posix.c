@@ -5,11 +5,11 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
+#include <dlfcn.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 
-#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 enum { SHARE_ALL = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE };
@@ -63,11 +63,11 @@ static HANDLE handle_of(int fd) { return (HANDLE)_get_osfhandle(fd); }
 
 /* ---- Information ---- */
 
-static time_t seconds_of(FILETIME time)
+static struct timespec time_of(FILETIME time)
 {
-    static const int64_t until_1970 = 11644473600, ticks = 10000000;
-    return (time_t)(((int64_t)time.dwHighDateTime << 32 | time.dwLowDateTime) / ticks -
-                    until_1970);
+    static const int64_t until_1970 = 11644473600, ticks = 10000000, ns = 100;
+    int64_t all = (int64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
+    return (struct timespec){(time_t)(all / ticks - until_1970), (long)(all % ticks * ns)};
 }
 
 static int stat_handle(HANDLE handle, struct posix_stat *out)
@@ -87,8 +87,8 @@ static int stat_handle(HANDLE handle, struct posix_stat *out)
     out->st_mode = is_directory ? S_IFDIR | 0777 : is_fixed ? S_IFREG | 0444 : S_IFREG | 0666;
     out->st_nlink = info.nNumberOfLinks;
     out->st_size = (int64_t)((uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow);
-    out->st_atime = seconds_of(info.ftLastAccessTime);
-    out->st_mtime = out->st_ctime = seconds_of(info.ftLastWriteTime);
+    out->st_atim = time_of(info.ftLastAccessTime);
+    out->st_mtim = out->st_ctim = time_of(info.ftLastWriteTime);
     out->st_dev = info.dwVolumeSerialNumber;
     out->st_ino = (uint64_t)info.nFileIndexHigh << 32 | info.nFileIndexLow;
     if (GetFileInformationByHandleEx(handle, FileIdInfo, &id, sizeof id))
@@ -122,6 +122,15 @@ int posix_lstat(const char *path, struct posix_stat *out)
 }
 
 int posix_fstat(int fd, struct posix_stat *out) { return stat_handle(handle_of(fd), out); }
+
+ssize_t posix_readlink(const char *path, char *target, size_t size)
+{
+    DWORD length = GetModuleFileNameA(NULL, target, (DWORD)size);
+    if (strcmp(path, "/proc/self/exe") != 0 || length == 0) return errno = EINVAL, -1;
+    for (DWORD i = 0; i < length; i++)
+        if (target[i] == '\\') target[i] = '/';
+    return (ssize_t)length;
+}
 
 char *realpath(const char *path, char *none)
 {
@@ -284,6 +293,28 @@ int fsync(int fd)
 {
     if (FlushFileBuffers(handle_of(fd)) || GetLastError() == ERROR_ACCESS_DENIED) return 0;
     return fail(GetLastError());
+}
+
+/* ---- Libraries ---- */
+
+static _Thread_local char load_error[32];
+
+void *dlopen(const char *path, int how)
+{
+    (void)how;
+    HMODULE library = LoadLibraryA(path);
+    if (!library) (void)snprintf(load_error, sizeof load_error, "error %lu", GetLastError());
+    return (void *)library;
+}
+
+const char *dlerror(void) { return load_error; }
+
+void *dlsym(void *library, const char *name)
+{
+    void *address;
+    FARPROC found = GetProcAddress((HMODULE)library, name);
+    memcpy(&address, &found, sizeof address);
+    return address;
 }
 
 /* ---- Streams ---- */

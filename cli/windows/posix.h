@@ -3,6 +3,7 @@
 #ifndef CLI_WINDOWS_POSIX_H
 #define CLI_WINDOWS_POSIX_H
 
+#define WIN32_LEAN_AND_MEAN /* libraries include windows.h, which has macros like `interface` */
 #define _POSIX_THREAD_SAFE_FUNCTIONS /* gmtime_r */
 #define tell posix_tell              /* names of io.h and stdio.h, and of ours */
 #define gets posix_gets
@@ -28,8 +29,11 @@ struct posix_stat {
     uint64_t st_dev, st_ino;
     unsigned st_mode, st_nlink, st_uid, st_gid;
     int64_t st_size;
-    time_t st_atime, st_mtime, st_ctime;
+    struct timespec st_atim, st_mtim, st_ctim;
 };
+#define st_atime st_atim.tv_sec
+#define st_mtime st_mtim.tv_sec
+#define st_ctime st_ctim.tv_sec
 int posix_stat(const char *path, struct posix_stat *out);
 int posix_lstat(const char *path, struct posix_stat *out);
 int posix_fstat(int fd, struct posix_stat *out);
@@ -51,6 +55,9 @@ int posix_rename(const char *from, const char *to);
 #define rename posix_rename
 int link(const char *from, const char *to);
 char *realpath(const char *path, char *none);
+ssize_t posix_readlink(const char *path, char *target,
+                       size_t size); /* of /proc/self/exe only */
+#define readlink posix_readlink
 ssize_t posix_read(int fd, void *bytes, size_t size);
 ssize_t posix_write(int fd, const void *bytes, size_t size);
 #define read posix_read
@@ -68,6 +75,10 @@ static inline int fchown(int fd, uid_t user, uid_t group)
     return 0;
 }
 static inline void fchmod(int fd, mode_t mode) { (void)fd, (void)mode; }
+
+/* A listing does not tell what a name is of: this member is always 0. */
+enum { DT_UNKNOWN = 0, DT_DIR = 4, DT_LNK = 10 };
+#define d_type d_reclen
 
 /* A backslash separates names, too. */
 char *posix_strrchr(const char *text, int c);

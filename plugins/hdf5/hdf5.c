@@ -43,7 +43,7 @@ cli_exit h5_fail(cli_exit code, const char *path, const char *key)
                              : "");
 }
 
-__attribute__((visibility("default"))) extern const foreign_format caterva_format;
+CLI_API extern const foreign_format caterva_format;
 const foreign_format caterva_format = {
     .interface = FOREIGN_INTERFACE,
     .name = "hdf5",

@@ -8,7 +8,7 @@ cli_exit nc_fail(cli_exit code, const char *path, const char *key, int status)
     return cli_fail(code, "%s: %s: libnetcdf: %s", path, key, nc_strerror(status));
 }
 
-__attribute__((visibility("default"))) extern const foreign_format caterva_format;
+CLI_API extern const foreign_format caterva_format;
 const foreign_format caterva_format = {
     .interface = FOREIGN_INTERFACE,
     .name = "netcdf",

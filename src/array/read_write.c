@@ -185,11 +185,11 @@ static cv_status convert_source(const cv_conversion *c, const cv_result *result,
     int64_t size, copy_size;
     if (!cv_mul_i64(n, c->from.size, &copy_size) || !cv_mul_i64(n, c->to.size, &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the buffer's size does not fit 64 bits");
-    uint8_t *copy = cv_malloc((size_t)copy_size);
-    *converted = cv_malloc((size_t)size);
+    uint8_t *copy = cv_malloc(cv_size(copy_size));
+    *converted = cv_malloc(cv_size(size));
     if (!copy || !*converted) {
         cv_free(copy);
-        return cv_fail_memory(err, (size_t)size, "converting a buffer");
+        return cv_fail_memory(err, cv_size(size), "converting a buffer");
     }
     cv_copy_box(result->ndim, shape, c->from.size, (cv_strided){m->data, m->strides},
                 (cv_strided){copy, packed});

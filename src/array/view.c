@@ -221,8 +221,8 @@ static cv_status new_list(cv_mapped *m, int i, int64_t n, int64_t width, cv_erro
     if (!cv_mul_i64(n, width * (int64_t)sizeof(int64_t), &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
                        (long long)n);
-    m->lists[i] = cv_malloc((size_t)cv_max_i64(size, 1));
-    return m->lists[i] ? CV_OK : cv_fail_memory(err, (size_t)size, "a selection of a view");
+    m->lists[i] = cv_malloc(cv_size(cv_max_i64(size, 1)));
+    return m->lists[i] ? CV_OK : cv_fail_memory(err, cv_size(size), "a selection of a view");
 }
 
 /* Maps the selection of axis `d` of the view to axis `b` of the base. */
@@ -733,10 +733,10 @@ static cv_status visit_chosen(const cv_base *base, int part, int64_t n, const ch
 static cv_status new_chosen(size_t n, int ndim, int64_t item_size, bool is_read, chosen *c,
                             cv_error *err)
 {
-    *c = (chosen){.points = cv_malloc(n * (size_t)ndim * sizeof(int64_t))};
+    *c = (chosen){.points = cv_calloc(n, (size_t)ndim * sizeof(int64_t))};
     if (is_read) {
-        c->places = cv_malloc(n * sizeof(int64_t));
-        c->items = cv_malloc(n * (size_t)item_size);
+        c->places = cv_calloc(n, sizeof(int64_t));
+        c->items = cv_calloc(n, (size_t)item_size);
     }
     if (c->points && (!is_read || (c->places && c->items))) return CV_OK;
     return cv_fail_memory(err, n * sizeof(int64_t), "points of a view");
@@ -746,7 +746,7 @@ static cv_status visit_points(const cv_base *base, const cv_selection *s,
                               const cv_memory *memory, const cv_visit *visit, cv_error *err)
 {
     chosen c;
-    cv_status status = new_chosen((size_t)s->n_items, base->grid.ndim, memory->item_size,
+    cv_status status = new_chosen(cv_size(s->n_items), base->grid.ndim, memory->item_size,
                                   visit->is_read, &c, err);
     for (int p = 0; status == CV_OK && p < base->n_parts; p++) {
         int64_t n = choose_points(base, s, p, &c);

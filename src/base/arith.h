@@ -10,8 +10,17 @@
 
 #define CV_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 
-/* Sizes are int64_t, and casts to size_t are not checked: a size_t of 32 bits would lose bits. */
-_Static_assert(sizeof(size_t) == sizeof(int64_t), "Caterva needs addresses of 64 bits");
+/* Sizes are int64_t. A size that may exceed the memory becomes size_t by cv_size. Casts are for the
+ * other ones: parts of buffers, of chunks, of blocks, and lists for each chunk of an array or each
+ * block of a chunk, whose number cv_grid_init bounds if addresses have 32 bits.
+ *
+ * Returns `size`, which is not negative. If it exceeds the address space, returns a size for which
+ * there is no memory; some bytes can be added to it without overflow. */
+static inline size_t cv_size(int64_t size)
+{
+    const size_t most = SIZE_MAX - ((size_t)1 << 20);
+    return (uint64_t)size < most ? (size_t)size : most;
+}
 
 static inline bool cv_add_i64(int64_t a, int64_t b, int64_t *out)
 {

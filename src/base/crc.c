@@ -84,6 +84,8 @@ static uint32_t crc_portable(uint32_t crc, const void *bytes, size_t size)
     return crc_by_slices(&own_slices, crc, bytes, size);
 }
 
+#if CV_CPU_IS_X86 || CV_CPU_IS_ARM
+
 /* ---- CRC32C: common to all implementations -------------------------------- */
 
 /* A lane takes at most LANE_BYTES bytes, a few words in each step. join() joins LANES crcs. */
@@ -112,8 +114,6 @@ static inline piece cut_of(size_t size, size_t step, size_t lanes, size_t words)
     cut.lane = cut.n * lane_step;
     return cut;
 }
-
-#if CV_CPU_IS_X86 || CV_CPU_IS_ARM
 
 /* ---- Powers of x ------------------------------------------------------------ */
 

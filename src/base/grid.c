@@ -105,6 +105,13 @@ cv_status cv_grid_init(cv_grid *grid, int ndim, const int64_t *shape,
     if (grid->n_chunks > CV_MAX_CHUNKS)
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld chunks, the format allows %lld",
                        (long long)grid->n_chunks, (long long)CV_MAX_CHUNKS);
+    enum { MOST_LISTED = 1 << 26 }; /* lists of them take up to 24 bytes for each */
+    if (sizeof(size_t) < sizeof(int64_t) &&
+        cv_max_i64(grid->n_chunks, grid->n_blocks) > MOST_LISTED)
+        return cv_fail(
+            err, CATERVA_EUNSUPPORTED, -1,
+            "%lld chunks of %lld blocks: with addresses of 32 bits at most %d of each",
+            (long long)grid->n_chunks, (long long)grid->n_blocks, MOST_LISTED);
     grid->n_all_blocks = grid->n_chunks > 0; /* the product stays below 2^59 */
     for (int d = 0; d < ndim && grid->n_chunks > 0; d++)
         grid->n_all_blocks *= count_blocks(grid, d);

@@ -142,12 +142,12 @@ char *cv_os_variable(const char *name)
     int error;
     wchar_t *wide = cv_windows_wide(name, &error);
     DWORD size = wide ? GetEnvironmentVariableW(wide, NULL, 0) : 0;
-    wchar_t *value = size > 1 ? cv_malloc(size * sizeof *value) : NULL;
+    wchar_t *value = size > 1 ? cv_windows_allocate(size * sizeof *value) : NULL;
     char *text = NULL;
     if (value && GetEnvironmentVariableW(wide, value, size) + 1 == size)
         text = cv_windows_narrow(value);
-    cv_free(value);
-    cv_free(wide);
+    cv_windows_release(value);
+    cv_windows_release(wide);
     return text;
 }
 
@@ -158,7 +158,7 @@ bool cv_library_load(const char *const *names, cv_library *out)
     for (; *names && !out->system; names++) {
         wchar_t *wide = cv_windows_wide(*names, &error);
         if (wide) out->system = (void *)LoadLibraryW(wide);
-        cv_free(wide);
+        cv_windows_release(wide);
     }
     return out->system != NULL;
 }
@@ -172,11 +172,18 @@ bool cv_library_find(cv_library library, const char *name, void *function)
 
 /* ---- Text ---- */
 
+void *cv_windows_allocate(size_t size)
+{
+    return HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, size);
+}
+
+void cv_windows_release(void *memory) { (void)HeapFree(GetProcessHeap(), 0, memory); }
+
 wchar_t *cv_windows_wide(const char *text, int *error)
 {
     int n = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, NULL, 0);
     *error = n > 0 ? ENOMEM : EILSEQ;
-    wchar_t *wide = n > 0 ? cv_malloc((size_t)n * sizeof *wide) : NULL;
+    wchar_t *wide = n > 0 ? cv_windows_allocate((size_t)n * sizeof *wide) : NULL;
     if (!wide) return NULL;
     MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, text, -1, wide, n);
     *error = 0;

@@ -24,8 +24,14 @@ bool cv_windows_is_wine(void);
 
 /* ---- Text ---- */
 
-/* Converts between UTF-8 and UTF-16. NULL without memory, or for text that is not valid (EILSEQ in
- * *error). Release with cv_free. */
+/* Memory from the system for what a kernel or a C library keeps elsewhere: names and openings. So
+ * operations on names that need no memory on POSIX fail for want of it only if the system has none.
+ * cv_windows_allocate returns zeros. */
+void *cv_windows_allocate(size_t size);
+void cv_windows_release(void *memory); /* NULL is fine */
+
+/* Convert between UTF-8 and UTF-16. NULL without memory, or for text that is not valid (EILSEQ in
+ * *error). Release wide text with cv_windows_release, narrow text with cv_free. */
 wchar_t *cv_windows_wide(const char *text, int *error);
 char *cv_windows_narrow(const wchar_t *text);
 
@@ -86,7 +92,8 @@ int cv_windows_park(const wchar_t *path, cv_windows_parked **out);
 /* Opens them again at or below the path of `moved`, or `path` if it has none. Allocates nothing. */
 void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *path);
 
-/* The path of an open file, with \\?\ in front. NULL if it has none. Release with cv_free. */
+/* The path of an open file, with \\?\ in front. NULL if it has none. Release with
+ * cv_windows_release. */
 wchar_t *cv_windows_path_of(HANDLE handle);
 
 /* ---- Names ---- */
@@ -100,7 +107,7 @@ typedef struct cv_windows_name {
 } cv_windows_name;
 
 /* EINVAL for a name that Windows does not allow: with reserved characters, a name of a device, or
- * one that ends with a dot or space. Release with cv_free(out->text). */
+ * one that ends with a dot or space. Release out->text with cv_windows_release. */
 int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out);
 
 /* How to open: arguments of NtCreateFile. */

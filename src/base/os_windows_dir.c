@@ -103,7 +103,7 @@ enum { PREFIX = 4 };
 static wchar_t *join(const wchar_t *a, const wchar_t *b, const wchar_t *c)
 {
     size_t x = wcslen(a), y = wcslen(b), z = wcslen(c);
-    wchar_t *joined = cv_malloc((x + y + z + 1) * sizeof *joined);
+    wchar_t *joined = cv_windows_allocate((x + y + z + 1) * sizeof *joined);
     if (!joined) return NULL;
     memcpy(joined, a, x * sizeof *a);
     memcpy(joined + x, b, y * sizeof *b);
@@ -121,7 +121,7 @@ static wchar_t *full_path(const wchar_t *path)
         path = root;
     }
     DWORD size = GetFullPathNameW(path, 0, NULL, NULL);
-    wchar_t *full = size > 0 ? cv_malloc(size * sizeof *full) : NULL;
+    wchar_t *full = size > 0 ? cv_windows_allocate(size * sizeof *full) : NULL;
     if (full) GetFullPathNameW(path, size, full, NULL);
     return full;
 }
@@ -138,16 +138,16 @@ static wchar_t *kernel_path(const wchar_t *path)
     if (!full) return NULL;
     bool is_share = full[0] == L'\\' && full[1] == L'\\';
     wchar_t *kernel = join(KERNEL, is_share ? L"UNC\\" : L"", is_share ? full + 2 : full);
-    cv_free(full);
+    cv_windows_release(full);
     return kernel;
 }
 
 wchar_t *cv_windows_path_of(HANDLE handle)
 {
     DWORD size = GetFinalPathNameByHandleW(handle, NULL, 0, 0);
-    wchar_t *path = size > 0 ? cv_malloc((size + 1) * sizeof *path) : NULL;
+    wchar_t *path = size > 0 ? cv_windows_allocate((size + 1) * sizeof *path) : NULL;
     if (path && GetFinalPathNameByHandleW(handle, path, size + 1, 0) <= size) return path;
-    cv_free(path);
+    cv_windows_release(path);
     return NULL;
 }
 
@@ -191,9 +191,9 @@ static int name_by_path(HANDLE dir, const wchar_t *wide, cv_windows_name *out)
     wchar_t *path = join(is_share ? L"\\" : L"", above + (is_share ? 7 : PREFIX), L"\\");
     wchar_t *joined = path ? join(path, wide, L"") : NULL;
     out->text = joined ? kernel_path(joined) : NULL;
-    cv_free(joined);
-    cv_free(path);
-    cv_free(above);
+    cv_windows_release(joined);
+    cv_windows_release(path);
+    cv_windows_release(above);
     if (!out->text) return ENOMEM;
     cut_slashes(out, true);
     return 0;
@@ -204,7 +204,7 @@ static int name_in(HANDLE dir, wchar_t *wide, cv_windows_name *out)
     wchar_t *copy = join(wide, L"", L"");
     if (!copy) return ENOMEM;
     if (!tidy(copy)) {
-        cv_free(copy);
+        cv_windows_release(copy);
         return name_by_path(dir, wide, out);
     }
     out->text = copy;
@@ -236,9 +236,9 @@ int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
     } else {
         error = name_in(opening->handle, wide, out);
     }
-    cv_free(wide);
+    cv_windows_release(wide);
     if (!error && out->length > MOST) {
-        cv_free(out->text);
+        cv_windows_release(out->text);
         error = ENAMETOOLONG;
     }
     return error;
@@ -333,7 +333,7 @@ int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *ou
                               how.options, NULL, 0);
     } while (wait_for_others(status, &waits) || wait_for_replacement(status, &waited));
     error = is_below_file(status, &object) ? ENOTDIR : cv_windows_errno_of_status(status);
-    cv_free(kernel.text);
+    cv_windows_release(kernel.text);
     if (status < 0) *out = NULL;
     return error;
 }
@@ -472,8 +472,8 @@ char *cv_os_absolute(const char *path)
     wchar_t *wide = cv_windows_wide(path, &error);
     wchar_t *full = wide && !is_verbatim(wide) ? full_path(wide) : NULL;
     char *text = to_slashes(full ? full : wide);
-    cv_free(full);
-    cv_free(wide);
+    cv_windows_release(full);
+    cv_windows_release(wide);
     return text || error != EILSEQ ? text : cv_strdup(path);
 }
 
@@ -491,7 +491,7 @@ char *cv_os_real_path(const char *path)
     } else if (found) {
         text = to_slashes(found + PREFIX);
     }
-    cv_free(found);
+    cv_windows_release(found);
     return text;
 }
 
@@ -594,14 +594,14 @@ enum { RENAME = 10, LINK = 11, RENAME_EX = 65, REPLACES = 1, RENAME_POSIX = 2 };
 static int set_name(HANDLE handle, int kind, ULONG flags, const cv_windows_name *to)
 {
     size_t text_size = to->length * sizeof *to->text, size = sizeof(new_name) + text_size;
-    new_name *name = cv_calloc(1, size + sizeof(wchar_t));
+    new_name *name = cv_windows_allocate(size + sizeof(wchar_t));
     if (!name) return ENOMEM;
     name->flags = flags;
     name->root = to->root;
     name->size = (ULONG)text_size;
     memcpy(name->text, to->text, text_size);
     int error = set_information(handle, kind, name, size);
-    cv_free(name);
+    cv_windows_release(name);
     return error;
 }
 
@@ -618,26 +618,27 @@ static int rename_by_handle(HANDLE handle, bool replaces, const cv_windows_name 
  * directories that are open, in the folder for temporary files. */
 static int step_aside(cv_dir dir, const char *name, HANDLE handle)
 {
-    char temp[CV_OS_TEMP_NAME];
+    enum { MOST = 32768 };
     wchar_t folder[MAX_PATH + 1];
     cv_windows_name to;
     const char *last = strrchr(name, '/');
     size_t size = last ? (size_t)(last + 1 - name) : 0;
-    cv_os_temp_name(name + size, "deleted", temp);
     bool is_far = cv_windows_is_wine() && GetTempPathW(MAX_PATH + 1, folder) > 0;
-    char *path = is_far ? cv_windows_narrow(folder) : cv_strndup(name, size);
-    size = path ? strlen(path) : 0;
-    char *whole = cv_realloc(path, size, size + sizeof temp);
-    if (!path || !whole) {
-        cv_free(path);
-        return ENOMEM;
-    }
-    memcpy(whole + size, temp, sizeof temp);
-    int error = cv_windows_name_of(is_far ? cv_dir_here : dir, whole, &to);
-    cv_free(whole);
+    if (size > MOST) return ENAMETOOLONG;
+    char *path = cv_windows_allocate(MOST + CV_OS_TEMP_NAME);
+    if (!path) return ENOMEM;
+    const char *own = name + size;
+    if (is_far)
+        size =
+            (size_t)WideCharToMultiByte(CP_UTF8, 0, folder, -1, path, MOST, NULL, NULL) - 1;
+    else
+        memcpy(path, name, size);
+    cv_os_temp_name(own, "deleted", path + size);
+    int error = cv_windows_name_of(is_far ? cv_dir_here : dir, path, &to);
+    cv_windows_release(path);
     if (error) return error;
     error = rename_by_handle(handle, false, &to);
-    cv_free(to.text);
+    cv_windows_release(to.text);
     return error;
 }
 
@@ -678,7 +679,7 @@ static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
         else if (cv_windows_is_wine())
             error = replace_in_wine(handle, dir, to, &name);
     }
-    cv_free(name.text);
+    cv_windows_release(name.text);
     return error;
 }
 
@@ -690,7 +691,7 @@ static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool repl
     int error = cv_windows_park(before, &parked);
     if (!error) error = rename_open(handle, dir, to, replaces);
     cv_windows_unpark(parked, handle, before);
-    cv_free(before);
+    cv_windows_release(before);
     return error;
 }
 
@@ -736,7 +737,7 @@ int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to)
         error = set_name(handle, LINK, 0, &name);
         CloseHandle(handle);
     }
-    cv_free(name.text);
+    cv_windows_release(name.text);
     return error;
 }
 
@@ -767,7 +768,7 @@ typedef struct name_list {
 
 int cv_listing_open(cv_dir dir, cv_listing *out)
 {
-    *out = (cv_listing){.system = cv_calloc(1, sizeof(name_list)), .dir = dir};
+    *out = (cv_listing){.system = cv_windows_allocate(sizeof(name_list)), .dir = dir};
     if (out->system) return 0;
     cv_dir_close(&out->dir);
     return ENOMEM;
@@ -813,7 +814,7 @@ const char *cv_listing_next(cv_listing *listing, int *error)
 
 void cv_listing_close(cv_listing *listing)
 {
-    cv_free(listing->system);
+    cv_windows_release(listing->system);
     cv_dir_close(&listing->dir);
     *listing = (cv_listing){0};
 }

@@ -4,7 +4,6 @@
  * handle wait for each other. Each call waits for its own transfer. */
 #include "base/os_file.h"
 
-#include "base/heap.h"
 #include "base/os.h"
 #include "base/os_windows.h"
 
@@ -76,8 +75,8 @@ static int take_number(void)
     }
     if (table.n_slots == BLOCK_SLOTS * MOST_BLOCKS) return 0;
     if (table.n_slots % BLOCK_SLOTS == 0) {
-        slot *block =
-            table.n_slots == 0 ? first_block : cv_calloc(BLOCK_SLOTS, sizeof *block);
+        slot *block = table.n_slots == 0 ? first_block
+                                         : cv_windows_allocate(BLOCK_SLOTS * sizeof *block);
         if (!block) return 0;
         atomic_store_explicit(&table.blocks[table.n_slots / BLOCK_SLOTS], block,
                               memory_order_release);
@@ -101,14 +100,14 @@ static void destroy(cv_windows_opening *opening)
 {
     if (opening->lock_file) CloseHandle(opening->lock_file);
     if (opening->handle) CloseHandle(opening->handle);
-    cv_free(opening->held.list);
+    cv_windows_release(opening->held.list);
     cv_mutex_destroy(&opening->lock);
-    cv_free(opening);
+    cv_windows_release(opening);
 }
 
 int cv_windows_add(HANDLE handle, bool is_directory, unsigned how, int *number)
 {
-    cv_windows_opening *opening = cv_calloc(1, sizeof *opening);
+    cv_windows_opening *opening = cv_windows_allocate(sizeof *opening);
     *number = 0;
     if (!opening) {
         CloseHandle(handle);
@@ -164,7 +163,7 @@ static int park_one(cv_windows_opening *opening, const wchar_t *below,
                     cv_windows_parked **list)
 {
     size_t size = (wcslen(below) + 1) * sizeof *below;
-    cv_windows_parked *parked = cv_malloc(sizeof *parked + size);
+    cv_windows_parked *parked = cv_windows_allocate(sizeof *parked + size);
     if (!parked) return ENOMEM;
     memcpy(parked->below, below, size);
     parked->opening = opening;
@@ -222,7 +221,7 @@ void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *p
         parked = one->next;
         open_again(one->opening, size, one->below);
         lock_again(one->opening);
-        cv_free(one);
+        cv_windows_release(one);
     }
     entered = 0;
     ReleaseSRWLockExclusive(&moving);
@@ -529,12 +528,23 @@ static bool is_held(const cv_windows_locks *held, uint64_t byte)
     return at < held->n && held->list[at] == byte;
 }
 
+static bool grow_held(cv_windows_locks *held)
+{
+    size_t room = held->room ? 2 * held->room : 16;
+    uint64_t *list = cv_windows_allocate(room * sizeof *list);
+    if (!list) return false;
+    if (held->n > 0) memcpy(list, held->list, held->n * sizeof *list);
+    cv_windows_release(held->list);
+    held->list = list;
+    held->room = room;
+    return true;
+}
+
 static bool note_held(cv_windows_locks *held, uint64_t byte)
 {
     size_t at = place_of(held, byte);
-    uint64_t *list = cv_grow(held->list, held->n, &held->room, sizeof *list);
-    if (!list) return false;
-    held->list = list;
+    if (held->n == held->room && !grow_held(held)) return false;
+    uint64_t *list = held->list;
     memmove(list + at + 1, list + at, (held->n - at) * sizeof *list);
     list[at] = byte;
     held->n++;

@@ -38,6 +38,8 @@ bool cv_thread_start(void *(*body)(void *context), void *context)
     return !failed;
 }
 
+void cv_thread_end(void) { pthread_exit(NULL); }
+
 static _Thread_local int n_awaited;
 
 void cv_thread_be_awaited(int more) { n_awaited += more; }

@@ -107,11 +107,7 @@ static inline void cv_once_run(cv_once *once, void (*body)(void))
 bool cv_thread_start(void *(*body)(void *context), void *context);
 
 /* Ends the thread that calls it. */
-_Noreturn static inline void cv_thread_end(void)
-{
-    pthread_exit(NULL);
-    __builtin_unreachable(); /* mingw-w64 does not declare that it does not return */
-}
+_Noreturn void cv_thread_end(void);
 
 /* Blocks all signals in this thread, so that the system delivers them to other threads. */
 void cv_thread_block_signals(void);

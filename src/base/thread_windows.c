@@ -24,6 +24,12 @@ bool cv_thread_start(void *(*body)(void *context), void *context)
     return true;
 }
 
+void cv_thread_end(void)
+{
+    pthread_exit(NULL);
+    __builtin_unreachable(); /* mingw-w64 does not declare that it does not return */
+}
+
 static _Thread_local int n_awaited;
 
 void cv_thread_be_awaited(int more) { n_awaited += more; }

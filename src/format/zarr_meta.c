@@ -341,7 +341,7 @@ static void put_typed(json *j, const cv_token *token)
 {
     cv_typed typed;
     bool is_array = token->ext_type == CV_EXT_ARRAY &&
-                    cv_typed_parse(token->bytes, token->number, &typed) &&
+                    cv_typed_parse(token->bytes, (size_t)token->number, &typed) &&
                     (typed.type.kind == 'U' ||
                      (strchr("biuf", typed.type.kind) && typed.type.item_size <= 8));
     if (!is_array) {
@@ -373,8 +373,8 @@ static void put_token(json *j, const cv_token *t)
     case CV_TOKEN_INT: put_int(j, (int64_t)t->number); break;
     case CV_TOKEN_UINT: put_uint(j, t->number); break;
     case CV_TOKEN_REAL: put_real(j, t->real, false); break;
-    case CV_TOKEN_TEXT: put_string(j, t->bytes, t->number); break;
-    case CV_TOKEN_BINARY: put_base64(j, t->bytes, t->number); break;
+    case CV_TOKEN_TEXT: put_string(j, t->bytes, (size_t)t->number); break;
+    case CV_TOKEN_BINARY: put_base64(j, t->bytes, (size_t)t->number); break;
     case CV_TOKEN_EXT: put_typed(j, t); break;
     case CV_TOKEN_LIST:
     case CV_TOKEN_MAP: break;
@@ -435,8 +435,9 @@ static bool number_of(const cv_zarr_attribute *a, double *out)
     cv_token t = cv_token_next(&tokens);
     if (tokens.bad) return false;
     if (t.kind == CV_TOKEN_EXT && t.ext_type == CV_EXT_ARRAY) {
-        bool is_float = cv_typed_parse(t.bytes, t.number, &typed) && typed.n_items == 1 &&
-                        typed.type.kind == 'f' && typed.type.item_size <= 8;
+        bool is_float = cv_typed_parse(t.bytes, (size_t)t.number, &typed) &&
+                        typed.n_items == 1 && typed.type.kind == 'f' &&
+                        typed.type.item_size <= 8;
         if (is_float)
             *out = float_of(load(typed.items, typed.type.item_size, typed.type.byte_order),
                             typed.type.item_size);

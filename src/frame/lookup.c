@@ -234,7 +234,7 @@ static cv_status compare_index(const cv_snapshot *s, const cv_seal_head *head,
 {
     cv_chunk_header header;
     int64_t pos = (int64_t)s->index_pos;
-    size_t size = (size_t)s->index_size;
+    size_t size = cv_size((int64_t)s->index_size);
     cv_block_table table = {.n = head->n_index_blocks, .blocks = sums};
     if (parse_index(bytes, size, head->n_chunks, pos, &header, NULL) != CV_OK ||
         count_blocks(&header) != table.n)
@@ -298,7 +298,7 @@ static cv_status read_pages(const cv_snapshot *s, cv_store *store, const cv_seal
 static cv_status read_strays(const cv_snapshot *s, cv_store *store, const cv_seal_head *head,
                              cv_buffer *bytes, cv_error *err)
 {
-    size_t size = (size_t)head->n_strays * CV_SEAL_STRAY_SIZE;
+    size_t size = cv_size(head->n_strays * CV_SEAL_STRAY_SIZE);
     uint64_t pos = seal_pos(s) + s->footer.size - CV_SEAL_FOOTER - size;
     CV_TRY(cv_buffer_resize(bytes, size, err));
     CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, pos, bytes->data, bytes->size, err));
@@ -496,7 +496,7 @@ static cv_status decode_index(const cv_snapshot *s, const uint8_t *bytes, cv_ind
 static cv_status read_encoded(const cv_snapshot *s, cv_store *store, cv_buffer *buffer,
                               const uint8_t **bytes, cv_error *err)
 {
-    size_t size = (size_t)s->index_size;
+    size_t size = cv_size((int64_t)s->index_size);
     *bytes = cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, size);
     if (*bytes) return CV_OK;
     CV_TRY(cv_buffer_resize(buffer, size, err));
@@ -522,7 +522,8 @@ static cv_status load_checked(cv_snapshot *s, cv_store *store, const uint8_t *by
 static cv_status bring(const cv_snapshot *s, cv_store *store, cv_error *err)
 {
     uint64_t size = s->index_size + s->footer.size, end = cv_layout_area_end(s), before = 0;
-    if (cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, (size_t)size)) return CV_OK;
+    if (cv_store_view(store, CV_FRAME_OBJECT, s->index_pos, cv_size((int64_t)size)))
+        return CV_OK;
     if (!s->header.sparse && end > s->header.header_size + CV_LAYOUTS_FOOTER)
         before = s->index_pos - end + CV_LAYOUTS_FOOTER;
     if (!store->ops->bring) return CV_OK;
@@ -848,7 +849,7 @@ static cv_status find_head(cv_snapshot *s, cv_store *store, cv_buffer *bytes, cv
     cv_seal_head head;
     int64_t n = s->grid.n_chunks, pos = (int64_t)s->index_pos;
     CV_TRY(cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, index, sizeof index, err));
-    CV_TRY(parse_index(index, (size_t)s->index_size, n, pos, &header, err));
+    CV_TRY(parse_index(index, cv_size((int64_t)s->index_size), n, pos, &header, err));
     size_t size = cv_seal_head_size(n, count_blocks(&header));
     uint64_t whole;
     CV_TRY(cv_buffer_resize(bytes, size, err));
@@ -876,7 +877,7 @@ static cv_status verify_parts(const cv_snapshot *s, cv_store *store, const cv_se
                               cv_buffer *bytes, cv_error *err)
 {
     uint8_t page[CV_SEAL_NAME * CV_SEAL_PAGE];
-    CV_TRY(cv_buffer_resize(bytes, (size_t)s->index_size, err));
+    CV_TRY(cv_buffer_resize(bytes, cv_size((int64_t)s->index_size), err));
     CV_TRY(
         cv_store_read(store, CV_FRAME_OBJECT, s->index_pos, bytes->data, bytes->size, err));
     CV_TRY(check_index(s, head, bytes->data, err));

@@ -308,8 +308,10 @@ cv_status cv_snapshot_parse(cv_snapshot *s, cv_error *err)
 
     cv_error reason = {0};
     const cv_array_meta *m = &s->meta;
-    if (cv_grid_init(&s->grid, m->ndim, m->shape, m->chunk_shape, m->block_shape,
-                     s->header.type_size, &reason) != CV_OK)
+    cv_status status = cv_grid_init(&s->grid, m->ndim, m->shape, m->chunk_shape,
+                                    m->block_shape, s->header.type_size, &reason);
+    if (status == CATERVA_EUNSUPPORTED) return cv_fail(err, status, -1, "%s", reason.message);
+    if (status != CV_OK)
         return cv_fail(err, CATERVA_ECORRUPT, -1, "not a valid array: %s", reason.message);
     return check_sizes(s, err);
 }
@@ -437,7 +439,7 @@ static cv_status read_header(cv_snapshot *s, cv_store *store, uint64_t stored, c
 static cv_status read_end(const cv_snapshot *s, cv_store *store, uint64_t size,
                           cv_buffer *out, cv_error *err)
 {
-    CV_TRY(cv_buffer_resize(out, (size_t)size, err));
+    CV_TRY(cv_buffer_resize(out, cv_size((int64_t)size), err));
     return cv_store_read(store, CV_FRAME_OBJECT, s->header.frame_size - size, out->data,
                          out->size, err);
 }

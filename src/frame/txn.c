@@ -646,7 +646,7 @@ cv_status cv_txn_put_stored(cv_txn *txn, int64_t chunk, const cv_stored_chunk *s
     cv_put put;
     CV_TRY(begin(txn, chunk, &r, &put, err));
     put.name = stored->name;
-    bool shared = share(txn, &put, stored, r.size);
+    bool shared = share(txn, &put, stored, (size_t)r.size);
     cv_status status = shared ? CV_OK : write_stored(txn, &put, stored, err);
     return cv_txn_put_end(txn, &put, status, err);
 }

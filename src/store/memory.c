@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { FIRST_SEGMENT_BITS = 16, N_SEGMENTS = 40 };
+enum { FIRST_SEGMENT_BITS = 16, N_SEGMENTS = sizeof(size_t) > 4 ? 40 : 15 };
 
 typedef struct memory_store {
     cv_store base;

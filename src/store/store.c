@@ -25,6 +25,14 @@ cv_status cv_store_check_writable(const cv_store *store, cv_error *err)
                    store->ops->name);
 }
 
+cv_status cv_store_fail_far(const cv_store *store, cv_error *err)
+{
+    return cv_fail(
+        err, CATERVA_EUNSUPPORTED, -1,
+        "this %s would have more than 2 GiB: with addresses of 32 bits it may be read only",
+        store->ops->name);
+}
+
 cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err)
 {
     if (object == CV_FRAME_OBJECT) return CV_OK;

@@ -235,6 +235,9 @@ bool cv_store_is_parents(const cv_store *store);
 /* CATERVA_EREADONLY if the store is not open for writing, CATERVA_EBUSY if the parent opened it. */
 cv_status cv_store_check_writable(const cv_store *store, cv_error *err);
 
+cv_status cv_store_fail_far(const cv_store *store,
+                            cv_error *err); /* used by cv_store_write */
+
 /* For stores without chunk objects. CATERVA_ENOTFOUND if `object` is not the frame. */
 cv_status cv_store_check_frame(const cv_store *store, cv_object object, cv_error *err);
 
@@ -328,9 +331,12 @@ static inline void cv_store_read_anew(cv_store *s)
 {
     if (s->ops->read_anew) s->ops->read_anew(s);
 }
+/* With addresses of 32 bits an array that would grow beyond 2 GiB fails: it could not be copied. */
 static inline cv_status cv_store_write(cv_store *s, cv_object o, uint64_t pos,
                                        const void *src, size_t size, cv_error *e)
 {
+    if (sizeof(size_t) < sizeof(uint64_t) && pos + size > INT32_MAX)
+        return cv_store_fail_far(s, e);
     return s->ops->write ? s->ops->write(s, o, pos, src, size, e)
                          : cv_store_check_writable(s, e);
 }

@@ -2,6 +2,7 @@
  * directories. */
 #include "store/zarr.h"
 
+#include "base/arith.h"
 #include "base/heap.h"
 #include "store/descriptors.h"
 #include "store/path.h"
@@ -240,9 +241,9 @@ cv_status cv_zarr_read_meta(cv_dir dir, const char *name, cv_buffer *out, cv_err
     if (error) return fail_meta(error, "read", name, err);
     error = cv_open_file(at, CV_ZARR_META, CV_OPEN_READ, 0, &file);
     if (!error) error = cv_file_size(file, &size);
-    if (!error) status = cv_buffer_resize(out, before + (size_t)size, err);
+    if (!error) status = cv_buffer_resize(out, before + cv_size((int64_t)size), err);
     if (!error && status == CV_OK)
-        error = cv_file_read(file, out->data + before, (size_t)size, 0, &done);
+        error = cv_file_read(file, out->data + before, cv_size((int64_t)size), 0, &done);
     if (status == CV_OK) out->size = before + done;
     cv_file_close(&file);
     cv_dir_close(&at);

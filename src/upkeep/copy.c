@@ -89,12 +89,13 @@ static void share_memory(copying *c)
 
 static cv_status reserve_slab(copying *c, int64_t size, cv_error *err)
 {
-    if ((size_t)size <= c->slab_size) return CV_OK;
+    size_t bytes = cv_size(size);
+    if (bytes <= c->slab_size) return CV_OK;
     cv_free(c->slab);
     c->slab_size = 0;
-    c->slab = cv_malloc((size_t)size);
-    if (!c->slab) return cv_fail_memory(err, (size_t)size, "a slab of the copy");
-    c->slab_size = (size_t)size;
+    c->slab = cv_malloc(bytes);
+    if (!c->slab) return cv_fail_memory(err, bytes, "a slab of the copy");
+    c->slab_size = bytes;
     return CV_OK;
 }
 
@@ -701,8 +702,8 @@ static cv_status copy_view_reserve_slab(view_copy *c, int64_t size, cv_error *er
     if (size <= c->slab_size) return CV_OK;
     cv_free(c->slab);
     c->slab_size = 0;
-    c->slab = cv_malloc((size_t)size);
-    if (!c->slab) return cv_fail_memory(err, (size_t)size, "a slab of the copy");
+    c->slab = cv_malloc(cv_size(size));
+    if (!c->slab) return cv_fail_memory(err, cv_size(size), "a slab of the copy");
     c->slab_size = size;
     return CV_OK;
 }

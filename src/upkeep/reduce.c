@@ -500,7 +500,7 @@ static cv_status fold_tile(tile *t, cv_worker *worker, cv_error *err)
 
 static cv_status reduce_tile(tile *t, cv_worker *worker, cv_error *err)
 {
-    t->cells = cv_calloc((size_t)t->n_cells, sizeof t->cells[0]);
+    t->cells = cv_calloc(cv_size(t->n_cells), sizeof t->cells[0]);
     if (!t->cells)
         return cv_fail_memory(err, (size_t)t->n_cells * sizeof t->cells[0], "a result");
     cv_status status = fold_tile(t, worker, err);
@@ -731,7 +731,7 @@ static cv_status tally_all(const cv_reduction *r, cv_fold *fold, cv_tally *out, 
 {
     job_list list = cut_jobs(r->source, &fold->walk);
     statistics_task task = {.run = {r, fold, &list}};
-    task.tallies = cv_calloc((size_t)list.n_jobs, sizeof task.tallies[0]);
+    task.tallies = cv_calloc(cv_size(list.n_jobs), sizeof task.tallies[0]);
     if (!task.tallies)
         return cv_fail_memory(err, (size_t)list.n_jobs * sizeof task.tallies[0], "tallies");
     cv_status status = run_jobs(fold, &list, statistics_job, &task, err);
@@ -808,7 +808,7 @@ static void count_part_in_bins(void *context, const cv_fold_part *part)
 static cv_status histogram_job(void *context, int64_t job, cv_worker *worker, cv_error *err)
 {
     histogram_task *task = context;
-    size_t n = (size_t)task->bins->n_bins;
+    size_t n = cv_size(task->bins->n_bins);
     bin_counter c = {.task = task, .type = task->run.reduction->type};
     c.counts = cv_calloc(n, sizeof c.counts[0]);
     if (!c.counts) return cv_fail_memory(err, n * sizeof c.counts[0], "a histogram");
@@ -822,8 +822,8 @@ static cv_status histogram_job(void *context, int64_t job, cv_worker *worker, cv
 
 static cv_status make_edges(const cv_bins *bins, double **out, cv_error *err)
 {
-    size_t n = (size_t)bins->n_bins;
-    double *edges = cv_malloc((n + 1) * sizeof edges[0]);
+    size_t n = cv_size(bins->n_bins);
+    double *edges = cv_calloc(n + 1, sizeof edges[0]);
     if (!edges) return cv_fail_memory(err, (n + 1) * sizeof edges[0], "a histogram's edges");
     double width = (bins->hi - bins->lo) / (double)n;
     for (size_t i = 0; i < n; i++) edges[i] = (double)i * width + bins->lo;

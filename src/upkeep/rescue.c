@@ -846,7 +846,7 @@ static cv_status replace_header(cv_store *store, const cv_buffer *header, bool d
     CV_TRY(cv_store_size(store, CV_FRAME_OBJECT, &size, err));
     if (size < header->size) /* the frame was longer when the header was found */
         return cv_fail(err, CATERVA_EIO, (int64_t)size, "the frame was truncated meanwhile");
-    cv_status status = cv_buffer_resize(&frame, (size_t)size, err);
+    cv_status status = cv_buffer_resize(&frame, cv_size((int64_t)size), err);
     if (status == CV_OK)
         status = cv_store_read(store, CV_FRAME_OBJECT, 0, frame.data, frame.size, err);
     if (status == CV_OK) {
@@ -891,7 +891,7 @@ cv_status cv_rescue_write_copy(cv_store *store, const cv_snapshot *state, bool d
     CV_TRY(cv_tail_own_copy(state, store, &pos, &size, err));
     cv_status status = CV_OK;
     if (store->has_chunk_objects) { /* the frame is replaced as a whole */
-        status = cv_buffer_resize(&bytes, (size_t)pos, err);
+        status = cv_buffer_resize(&bytes, cv_size((int64_t)pos), err);
         if (status == CV_OK)
             status = cv_store_read(store, CV_FRAME_OBJECT, 0, bytes.data, bytes.size, err);
     }

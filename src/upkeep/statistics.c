@@ -31,7 +31,7 @@ typedef struct cv_cells_wanted {
 
 static cv_status list_axis(cv_taken *t, cv_axis *axis, int d, cv_error *err)
 {
-    size_t size = (size_t)axis->n * sizeof(int64_t); /* no overflow: as many items exist */
+    size_t size = cv_size(axis->n * (int64_t)sizeof(int64_t)); /* no overflow: items exist */
     int64_t *list = t->lists[d] = cv_malloc(size);
     if (!list) return cv_fail_memory(err, size, "a list of indices");
     int64_t n = 0;
@@ -367,7 +367,7 @@ static void store_cells(const join_call *call, const cv_cell *cells)
 static cv_status reduce_axes(const caterva_view *view, join_call *call, cv_memory *memory,
                              cv_error *err)
 {
-    size_t n = (size_t)call->cells->n_cells;
+    size_t n = cv_size(call->cells->n_cells);
     cv_cell *cells = cv_calloc(n, sizeof cells[0]);
     if (!cells) return cv_fail_memory(err, n * sizeof cells[0], "a result");
     memory->data = (uint8_t *)cells;

@@ -129,7 +129,7 @@ class Contributing(unittest.TestCase):
             drawn.add(above + name if indent else name)
         rooms = {p.parent.relative_to(ROOT).as_posix() + "/" for folder in ("src", "cli")
                  for p in ROOT.glob(folder + "/**/*.c")} | {"src/engine/"}
-        rooms |= {"python/", "python/tests/"} | {
+        rooms |= {"wasm/", "python/", "python/tests/"} | {
             p.parent.relative_to(ROOT).as_posix() + "/" for pattern in ("python/src/**/*.c", "python/caterva/**/*.py")
             for p in ROOT.glob(pattern)}
         self.assertEqual(drawn, rooms)

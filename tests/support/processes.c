@@ -9,7 +9,6 @@
 
 #ifdef _WIN32
 #include <process.h>
-#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 enum { KILLED = 0xdead };

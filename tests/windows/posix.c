@@ -1,5 +1,4 @@
 /* Test support on Windows: the functions of posix.h. */
-#define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 #include <ftw.h>

@@ -54,6 +54,7 @@ static inline unsigned posix_umask(unsigned mode)
 }
 #define umask(mode) posix_umask(mode)
 #define chown(path, user, group) LACKS("chown")
+#undef readlink
 #define readlink(path, bytes, size) LACKS("readlink")
 #define system(command) LACKS("a POSIX shell")
 

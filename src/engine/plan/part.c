@@ -21,8 +21,8 @@ cv_status cv_buckets_init(cv_buckets *buckets, int64_t n, cv_watch *watch, cv_er
     if (!cv_mul_i64(cv_max_i64(n, 1), (int64_t)sizeof buckets->picks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "%lld items are too many to select",
                        (long long)n);
-    buckets->picks = cv_malloc((size_t)size);
-    if (!buckets->picks) return cv_fail_memory(err, (size_t)size, "a selection");
+    buckets->picks = cv_malloc(cv_size(size));
+    if (!buckets->picks) return cv_fail_memory(err, cv_size(size), "a selection");
     return CV_OK;
 }
 

@@ -290,8 +290,8 @@ static cv_status plan_mask(cv_select_plan *plan, cv_error *err)
         !cv_mul_i64(size, (int64_t)sizeof plan->ranks[0], &size))
         return cv_fail(err, CATERVA_EINVAL, -1, "the mask has too many lines");
     if (plan->n_items <= size / POINT_BYTES) return plan_few(plan, err);
-    plan->ranks = cv_malloc((size_t)size);
-    if (!plan->ranks) return cv_fail_memory(err, (size_t)size, "the ranks of a mask");
+    plan->ranks = cv_malloc(cv_size(size));
+    if (!plan->ranks) return cv_fail_memory(err, cv_size(size), "the ranks of a mask");
     fill_ranks(plan, n_lines);
     plan->ops = &ops;
     plan->n_chunks = grid->n_chunks;

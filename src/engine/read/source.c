@@ -271,7 +271,7 @@ cv_status cv_stage_init(cv_stage *stage, const cv_source *source, const cv_stage
     int64_t memory = plan->memory > 0 ? plan->memory : CV_STAGE_BYTES;
     stage->n_windows = (int)cv_min_i64(plan->threads, plan->n_units) + 1;
     size_t size = (size_t)stage->n_windows * sizeof stage->windows[0];
-    stage->most = (size_t)(2 * memory / stage->n_windows);
+    stage->most = cv_size(2 * memory / stage->n_windows);
     double each = stored_bytes(source->snapshot, plan->bytes) / (double)plan->n_units;
     double fits = (double)memory / stage->n_windows / (each > 1 ? each : 1);
     const double most = CV_WAVE_CHUNKS;

@@ -332,7 +332,7 @@ static cv_status add_whole(window *w, size_t chunk, cv_error *err)
     uint64_t extent = extent_of(request_at(w, chunk));
     int64_t parts = cv_ceil_div((int64_t)extent, CV_WAVE_RANGE);
     window_run run = {.chunk = chunk,
-                      .run = {.last = n, .size = (size_t)extent},
+                      .run = {.last = n, .size = cv_size((int64_t)extent)},
                       .is_whole = true,
                       .n_parts = (int)cv_min_i64(parts, n)};
     return add_run(w, &run, err);

@@ -206,7 +206,7 @@ static cv_status check_size(const cv_grid *grid, cv_error *err)
 
 static cv_status begin(making *m, cv_error *err)
 {
-    size_t size = (size_t)m->grid->item_size, bytes = ENTRY * (size_t)n_entries(m->grid);
+    size_t size = (size_t)m->grid->item_size, bytes = cv_size(ENTRY * n_entries(m->grid));
     CV_TRY(cv_buffer_resize(&m->index, bytes + SUM, err));
     memset(m->index.data, MISSING, bytes);
     m->item = cv_calloc(3, size);
@@ -265,7 +265,7 @@ cv_status cv_shard_find(const cv_frame *frame, const cv_snapshot *snapshot, bool
     if (snapshot->header.sparse) return CV_OK;
     CV_TRY(cv_store_size(frame->store, CV_FRAME_OBJECT, &stored, err));
     if (stored < snapshot->header.frame_size + size) return CV_OK;
-    CV_TRY(cv_buffer_resize(&index, (size_t)size, err));
+    CV_TRY(cv_buffer_resize(&index, cv_size((int64_t)size), err));
     cv_status status = cv_store_read(frame->store, CV_FRAME_OBJECT, stored - size, index.data,
                                      index.size, err);
     if (status == CV_OK)

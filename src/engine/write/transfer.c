@@ -230,7 +230,7 @@ static cv_status copy_chunks(const cv_source *source, const cv_index *index, int
 static cv_status read_frame(cv_frame *frame, void **bytes, size_t *size, cv_error *err)
 {
     cv_snapshot *snapshot = cv_frame_snapshot(frame);
-    size_t total = (size_t)snapshot->header.frame_size;
+    size_t total = cv_size((int64_t)snapshot->header.frame_size);
     cv_snapshot_release(snapshot);
     void *copy = cv_malloc(total);
     if (!copy) return cv_fail_memory(err, total, "the frame");

@@ -1,0 +1,212 @@
+// Caterva in JavaScript: reads Blosc2 arrays with caterva.wasm, in a browser, a worker or Node.
+//
+//     const caterva = await load(bytesOfWasm);
+//     const array = caterva.open(bytesOfFrame);          // a Uint8Array, copied once
+//     const array = caterva.openStore({size, read});     // what is needed is read
+//     array.shape, array.dtype, array.itemSize           // dtype as NumPy writes it: "<f4"
+//     array.read([0, 10], [5, 20])                       // Uint8Array in C order
+//     array.close();
+//
+// Everything is synchronous and uses the calling thread only. A store has size(), the number of
+// bytes, and read(position, size), which returns a Uint8Array of up to `size` bytes, at least one
+// if there are any; both may throw. Numbers are Numbers: up to 2^53.
+
+/** An error of the library; `status` is its name, such as "corrupt data". */
+export class CatervaError extends Error {
+    constructor(message, status) {
+        super(message);
+        this.name = "CatervaError";
+        this.status = status;
+    }
+}
+
+const NOT_OPEN = 8; // WASI's EBADF, for calls about files: there are none
+
+/** Prepares the library; `wasm` is the bytes of caterva.wasm, or a WebAssembly.Module. */
+export async function load(wasm) {
+    const module = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm);
+    const host = new Host();
+    const imports = { caterva: host.stores(), wasi_snapshot_preview1: host.system() };
+    for (const { module: from, name } of WebAssembly.Module.imports(module))
+        imports[from][name] ??= () => NOT_OPEN;
+    const instance = await WebAssembly.instantiate(module, imports);
+    host.calls = instance.exports;
+    host.calls._initialize();
+    return new Caterva(host);
+}
+
+class Host {
+    numbers = new Map(); // of stores
+    next = 1;
+    thrown = null; // by a store, to be thrown again
+
+    // The memory's buffer is another one after it has grown.
+    view() {
+        return new DataView(this.calls.memory.buffer);
+    }
+    bytes(at, size) {
+        return new Uint8Array(this.calls.memory.buffer, at, size);
+    }
+    text(at) {
+        const all = new Uint8Array(this.calls.memory.buffer);
+        return new TextDecoder().decode(all.slice(at, all.indexOf(0, at)));
+    }
+
+    stores() {
+        const guard = (failed, call) => {
+            try {
+                return call();
+            } catch (error) {
+                this.thrown = error;
+                return failed;
+            }
+        };
+        return {
+            store_size: (n) => guard(-1n, () => BigInt(this.numbers.get(n).size())),
+            store_read: (n, pos, dst, size) =>
+                guard(-1, () => {
+                    const bytes = this.numbers.get(n).read(Number(pos), size);
+                    if (bytes.length > size) throw new RangeError("a store returned too much");
+                    this.bytes(dst, bytes.length).set(bytes);
+                    return bytes.length;
+                }),
+            store_close: (n) => this.numbers.delete(n),
+        };
+    }
+
+    system() {
+        return {
+            clock_time_get: (clock, precision, out) => {
+                const ms = clock === 0 ? Date.now() : performance.now();
+                this.view().setBigUint64(out, BigInt(Math.round(ms * 1e6)), true);
+                return 0;
+            },
+            random_get: (at, size) => {
+                globalThis.crypto.getRandomValues(this.bytes(at, size));
+                return 0;
+            },
+            environ_sizes_get: (count, size) => {
+                this.view().setUint32(count, 0, true);
+                this.view().setUint32(size, 0, true);
+                return 0;
+            },
+            environ_get: () => 0,
+            proc_exit: (status) => {
+                throw new Error(`caterva.wasm ended with status ${status}`);
+            },
+        };
+    }
+
+    fail() {
+        const { thrown } = this;
+        this.thrown = null;
+        throw thrown ?? new CatervaError(this.text(this.calls.error_message()),
+                                         this.text(this.calls.error_status()));
+    }
+
+    // Memory for the call.
+    with(size, call) {
+        const at = this.calls.allocate(size);
+        if (at === 0) throw new RangeError(`no memory: ${size} bytes`);
+        try {
+            return call(at);
+        } finally {
+            this.calls.release(at);
+        }
+    }
+}
+
+class Caterva {
+    #host;
+    constructor(host) {
+        this.#host = host;
+    }
+
+    /** Opens a whole frame in memory. */
+    open(frame) {
+        const host = this.#host;
+        const at = host.calls.allocate(frame.length);
+        if (at === 0) throw new RangeError(`no memory: ${frame.length} bytes`);
+        try {
+            host.bytes(at, frame.length).set(frame);
+            return new CatervaArray(host, host.calls.open_frame(at, frame.length) || host.fail(), at);
+        } catch (error) {
+            host.calls.release(at);
+            throw error;
+        }
+    }
+
+    /** Opens a frame in a store; see the beginning of this file. */
+    openStore(store) {
+        const host = this.#host;
+        const number = host.next++;
+        host.numbers.set(number, store);
+        const array = host.calls.open_store(number);
+        if (array) return new CatervaArray(host, array, 0);
+        host.numbers.delete(number);
+        return host.fail();
+    }
+}
+
+const MOST_DIMS = 16;
+
+class CatervaArray {
+    #host;
+    #array;
+    #frame;
+
+    constructor(host, array, frame) {
+        this.#host = host;
+        this.#array = array;
+        this.#frame = frame;
+        const SHAPE = 16; // bytes of the other three
+        host.with(SHAPE + 8 * MOST_DIMS, (at) => {
+            const info = host.calls.describe(array, at, at + SHAPE, at + 4, at + 8);
+            if (info === 0) host.fail();
+            const view = host.view();
+            this.shape = Array.from({ length: view.getInt32(at, true) }, (_, d) =>
+                Number(view.getBigInt64(at + SHAPE + 8 * d, true)));
+            this.itemSize = view.getInt32(at + 4, true);
+            this.dtype = host.text(view.getUint32(at + 8, true));
+            host.calls.end_description(info);
+        });
+    }
+
+    /** Reads the box [start, stop), which is the whole array by default: bytes in C order. */
+    read(start = this.shape.map(() => 0), stop = this.shape) {
+        const host = this.#host;
+        if (start.length !== this.shape.length || stop.length !== this.shape.length)
+            throw new RangeError(`the array has ${this.shape.length} dimensions`);
+        const size = start.reduce((n, s, d) => n * Math.max(stop[d] - s, 0), this.itemSize);
+        if (size >= 2 ** 31) throw new RangeError(`${size} bytes are too many to read at once`);
+        return host.with(16 * MOST_DIMS + size, (at) => {
+            const corners = new BigInt64Array(host.calls.memory.buffer, at, 2 * MOST_DIMS);
+            start.forEach((s, d) => (corners[d] = BigInt(s)));
+            stop.forEach((s, d) => (corners[MOST_DIMS + d] = BigInt(s)));
+            const dst = at + 16 * MOST_DIMS;
+            if (host.calls.read(this.#array, at, at + 8 * MOST_DIMS, dst, size)) host.fail();
+            return host.bytes(dst, size).slice();
+        });
+    }
+
+    /** The value of an attribute, as the msgpack that is stored. */
+    attribute(name) {
+        const host = this.#host;
+        const utf8 = new TextEncoder().encode(name);
+        return host.with(8 + utf8.length + 1, (at) => {
+            host.bytes(at + 8, utf8.length + 1).set([...utf8, 0]);
+            if (host.calls.attribute(this.#array, at + 8, at, at + 4)) host.fail();
+            const bytes = host.view().getUint32(at, true);
+            const value = host.bytes(bytes, host.view().getUint32(at + 4, true)).slice();
+            host.calls.free_bytes(bytes);
+            return value;
+        });
+    }
+
+    close() {
+        if (this.#array === 0) return;
+        this.#host.calls.close(this.#array);
+        if (this.#frame) this.#host.calls.release(this.#frame);
+        this.#array = this.#frame = 0;
+    }
+}
