@@ -704,14 +704,14 @@ static cli_exit copy_tree(const cli_args *args)
     tree_part part;
     to_tree c = {.args = args};
     const char *in = args->positional[0], *out = args->positional[1];
-    CLI_TRY(output_check_array(out, args->force && !has_extension(out, ".b2d")));
+    CLI_TRY(output_check_array(out, args->force));
     cli_mind_temporaries();
     if (is_zarr(args) && !tree_part_is_within(in)) return pack(args, in, out);
     cli_exit code = tree_part_open(args, in, &part);
     if (code == CLI_OK) c.folder = output_temporary(out, ".b2d");
+    if (c.folder) cli_mind_file(c.folder);
     if (code == CLI_OK) code = c.folder ? copy_members(&c, &part) : CLI_IO;
-    if (code == CLI_OK) code = appear(&c, out);
-    if (c.folder) delete_folder(c.folder);
+    code = end_tree(&c, out, code);
     free(c.folder);
     tree_part_close(&part);
     return code;
