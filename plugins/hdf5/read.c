@@ -1119,7 +1119,7 @@ static cli_exit set_kind(const reader *r, const found *f, foreign_node *node)
     if (f->vlen) CLI_TRY(foreign_set_text(node, H5_VLEN, f->vlen, strlen(f->vlen)));
     char name[256] = "";
     if (f->is_scale && !r->is_netcdf && H5DSget_scale_name(f->set, name, sizeof name) >= 0 &&
-        (f->own->ndim != 1 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
+        (f->own->ndim != 1 || t->n_axes > 0 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
         CLI_TRY(values_set_text(node, H5_SCALE, name, strlen(name)));
     if (t->is_enum) CLI_TRY(set_enum(node, f->file_type));
     if (t->text == H5_FIXED_TEXT && t->is_utf8 && t->item_size > 1 &&
