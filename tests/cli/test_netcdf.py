@@ -165,6 +165,8 @@ class Netcdf(ForeignCase):
             again.createDimension("x", 5)
             again.createVariable("x", "f4", ("x",))[:] = 2
             again.createVariable("a", "f4", ("x",))[:] = 3
+            again.createDimension("z", 3)
+            again.createVariable("b", "f4", ("z",))[:] = 4
             file.createVariable("own", "f4", ("z", "own"))[:] = 8
             file.createVariable("c", "S1", ("x",), fill_value=b"z")[:2] = b"a"
         tree = self.there(self.path("a.nc"))
@@ -178,7 +180,7 @@ class Netcdf(ForeignCase):
                 self.assertEqual(file["own"].dimensions, ("z", own))
                 self.assertEqual(file["own"][:].tolist(), [[8] * 3] * 3)
                 self.assertEqual([list(file[g].dimensions) for g in ("g", "h", "again")],
-                                 [[], [], ["x"]])
+                                 [[], [], ["x", "z"]])
                 self.assertEqual(file["again/a"].get_dims()[0].group().name, "again")
                 self.assertEqual(file["g/z"].dimensions, ("z",))
                 self.assertEqual(file["c"].getncattr("_FillValue"), b"z")
