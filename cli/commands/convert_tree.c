@@ -287,7 +287,7 @@ static cli_exit appear_as_folder(const to_tree *c, const char *out)
     caterva_error err;
     caterva_tree_options options = CATERVA_TREE_INIT;
     options.mode = CATERVA_MODE_WRITE;
-    CLI_TRY(output_sync_folder(c->folder));
+    CLI_TRY(output_sync_folder(c->folder, c->in.file ? c->in.file->n : 1));
     if (rename(c->folder, out) == 0) return CLI_OK;
     if (!c->args->force) return cli_fail_sys("cannot rename %s to %s", c->folder, out);
     if (caterva_tree_open(out, &options, &old, &err) != CATERVA_OK)
