@@ -676,11 +676,20 @@ static cli_exit set_fill(writer *w, int id, int var, const foreign_node *node,
                                 nc_strerror(status));
 }
 
+/* Whether libnetcdf 4.9.0 would give a wrong number to the dimension that has the variable's name: one
+ * that grows, is not the first of the file, and is not the variable's first. */
+static bool is_misnumbered(writer *w, int id, const foreign_node *node, const int *dims)
+{
+    const dimension *same = find_dimension(w, id, strrchr(node->key, '/') + 1);
+    return same && same->grows && same->id != 0 && (node->ndim == 0 || dims[0] != same->id);
+}
+
 static cli_exit define_variable(writer *w, foreign_node *node, const choice *c)
 {
     int dims[CATERVA_MAX_DIMS + 1], extra, id = find_group(w, node->key, group_size(node->key))->id;
     bool grows = false;
     CLI_TRY(reach_dimensions(w, node, dims));
+    if (is_misnumbered(w, id, node, dims)) return fail(w, node->key, NC_EDIMSCALE);
     for (int d = 0; d < node->ndim; d++)
         for (size_t i = 0; i < w->n_dimensions; i++)
             grows = grows || (w->dimensions[i].id == dims[d] && w->dimensions[i].grows);
