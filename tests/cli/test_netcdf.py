@@ -210,6 +210,8 @@ class Netcdf(ForeignCase):
         self.assertEqual(err.count("\n"), 3, err)
         for word in ("float32", " map ", " truth "):
             self.assertIn(word, err)
+        err = run("convert", self.path("a.b2nd"), self.path("a.nc"), "--verify", "-f")[2]
+        self.assertIn("another type or shape in the output, and is not compared", err)
         blosc2.asarray(np.zeros(3, [("a", ">i4")]), urlpath=str(self.path("s.b2nd")))
         self.refused("convert", self.path("s.b2nd"), self.path("s.nc"))
         self.assertEqual(self.names(), ["a.b2nd", "a.nc", "s.b2nd"])
