@@ -328,7 +328,7 @@ static cli_exit appear_as_folder(const to_tree *c, const char *out)
     caterva_error err;
     caterva_tree_options options = CATERVA_TREE_INIT;
     options.mode = CATERVA_MODE_WRITE;
-    CLI_TRY(output_sync_folder(c->folder));
+    CLI_TRY(output_sync_folder(c->folder, c->in.file ? c->in.file->n : 1));
     if (rename(c->folder, out) == 0) return CLI_OK;
     if (!c->args->force) return cli_fail_sys("cannot rename %s to %s", c->folder, out);
     if (caterva_tree_open(out, &options, &old, &err) != CATERVA_OK)
@@ -615,6 +615,39 @@ static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tr
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }
 
+/* Compares an array with that in the file. */
+static cli_exit verify_entry(const cli_args *args, const tree_part *part,
+                             const caterva_tree_entry *entry, foreign_place *file)
+{
+    caterva_array *array;
+    source *a = NULL, *b = NULL;
+    if (entry->kind == CATERVA_TREE_GROUP || entry->kind == CATERVA_TREE_OTHER) return CLI_OK;
+    cli_exit code = tree_part_open_array(args, part, entry, &array);
+    if (code != CLI_OK) return code == CLI_NO ? CLI_OK : code;
+    char *key = url_of("", tree_part_name(part, entry));
+    const foreign_node *node = key ? foreign_find(file->file, key + 2) : NULL;
+    code = key ? source_of_array(array, key + 2, &a) : CLI_IO;
+    if (code == CLI_OK && node) code = source_of_foreign(file->file, node, &b);
+    if (code == CLI_OK && b) code = transfer_compare(args, key + 2, a, b);
+    if (code == CLI_OK && !b)
+        cli_warn("%s: %s has another name there, and is not compared", file->path, key + 2);
+    source_close(a);
+    source_close(b);
+    free(key);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit verify_file(const cli_args *args, const tree_part *part, const char *out)
+{
+    foreign_place file;
+    cli_exit code = foreign_place_open(out, &file);
+    for (size_t i = 0; i < part->list->n && code == CLI_OK; i++)
+        code = verify_entry(args, part, part->list->entries[i], &file);
+    foreign_place_close(&file);
+    return code;
+}
+
 static cli_exit run_from_tree(const cli_args *args)
 {
     tree_part part;
@@ -629,6 +662,7 @@ static cli_exit run_from_tree(const cli_args *args)
         code = foreign_finish(writer);
     else
         foreign_abandon(writer);
+    if (code == CLI_OK && args->verify) code = verify_file(args, &part, out);
     tree_part_close(&part);
     return code;
 }

@@ -93,8 +93,9 @@ cli_exit transfer_items(const cli_args *args, source *from, sink *to);
 /* Calls transfer_items, then finish or abandon. */
 cli_exit transfer(const cli_args *args, source *from, sink *to);
 
-/* Compares the bytes of all items of two sources of one shape and item size. Returns CLI_CORRUPT
- * with a message that names `what` and the box in which the first differences are. */
+/* Compares the bytes of all items of two sources. Returns CLI_CORRUPT with a message that names `what`
+ * and the box in which the first differences are. If shape, item size or byte order differ, nothing is
+ * compared, and a warning says so. */
 cli_exit transfer_compare(const cli_args *args, const char *what, source *a, source *b);
 
 #endif

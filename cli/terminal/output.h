@@ -48,8 +48,8 @@ void output_delete_folder(const char *path);
  * folder, in it. No other process may be making it. */
 void output_delete_temporaries(const char *path);
 
-/* Syncs all files and folders in a folder. */
-cli_exit output_sync_folder(const char *path);
+/* Syncs all files and folders in a folder, of which there are about `n`. */
+cli_exit output_sync_folder(const char *path, size_t n);
 
 /* Returns a free name ".NAME.tmp-XXXXXX" and `extension` next to `path`, to be freed; NULL after a
  * reported lack of memory. */

@@ -13,7 +13,7 @@
 #define H5_ENUM "_enum"
 #define H5_VLEN "_vlen"
 #define H5_UNLIMITED "_unlimited_dims"
-#define H5_DIMS "_dims" /* of a group: dimensions that only arrays in groups below have */
+#define H5_DIMS "_dims" /* of a group: dimensions that no array there shows to be its own */
 #define H5_NULL "_null"   /* true: the dataset has a null dataspace */
 #define H5_TYPE "_type"   /* the key of a named type */
 #define H5_TYPES "_types" /* types of texts and null attributes, by the attribute's name */

@@ -62,7 +62,7 @@ typedef struct scale {
     int32_t id; /* of netCDF-4, or -1 */
     bool grows, has_variable, used;
     bool used_here; /* by an array in its group */
-    bool has_rival; /* an array below that looks like its coordinate */
+    bool has_rival; /* an array below looks like its coordinate, or a group above has its name */
 } scale;
 
 typedef struct link {
@@ -734,6 +734,29 @@ static cli_exit name_axes(reader *r)
     return CLI_OK;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const scale *)a)->name, ((const scale *)b)->name);
+}
+
+/* Marks the dimensions that have the name of one in a group above. */
+static void find_rivals(reader *r)
+{
+    if (r->n_scales) qsort(r->scales, r->n_scales, sizeof *r->scales, by_name);
+    for (size_t first = 0, end; first < r->n_scales; first = end) {
+        for (end = first + 1; end < r->n_scales; end++)
+            if (by_name(&r->scales[first], &r->scales[end]) != 0) break;
+        for (size_t i = first; i < end; i++)
+            for (size_t k = first; k < end; k++) {
+                const char *above = r->file->nodes[r->scales[k].group].key;
+                const char *key = r->file->nodes[r->scales[i].group].key;
+                size_t size = above[1] ? strlen(above) : 0;
+                if (strlen(key) > size + !size && strncmp(key, above, size) == 0 && key[size] == '/')
+                    r->scales[i].has_rival = true;
+            }
+    }
+}
+
 static int by_group(const void *a, const void *b)
 {
     const scale *x = a, *y = b;
@@ -749,6 +772,7 @@ static cli_exit list_dimensions(reader *r)
     const char **below = names + r->n_scales;
     size_t n_below = 0;
     cli_exit code = names ? CLI_OK : CLI_IO;
+    find_rivals(r);
     if (r->n_scales) qsort(r->scales, r->n_scales, sizeof *r->scales, by_group);
     for (size_t i = 0, n = 0; code == CLI_OK && i < r->n_scales; i++) {
         const scale *s = &r->scales[i];
@@ -1119,7 +1143,7 @@ static cli_exit set_kind(const reader *r, const found *f, foreign_node *node)
     if (f->vlen) CLI_TRY(foreign_set_text(node, H5_VLEN, f->vlen, strlen(f->vlen)));
     char name[256] = "";
     if (f->is_scale && !r->is_netcdf && H5DSget_scale_name(f->set, name, sizeof name) >= 0 &&
-        (f->own->ndim != 1 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
+        (f->own->ndim != 1 || t->n_axes > 0 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
         CLI_TRY(values_set_text(node, H5_SCALE, name, strlen(name)));
     if (t->is_enum) CLI_TRY(set_enum(node, f->file_type));
     if (t->text == H5_FIXED_TEXT && t->is_utf8 && t->item_size > 1 &&

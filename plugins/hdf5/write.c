@@ -855,17 +855,22 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     return code;
 }
 
-/* Returns the size of the path of the group that a new dimension of an axis belongs to: the array's
- * one, or one above that lists it. */
-static size_t home_of(const writer *w, const char *key, const char *dim)
+/* Returns the size of the path of the group that a new dimension of an array belongs to: the array's
+ * group, or the nearest one that lists the dimension. *listed is whether there is one. */
+static size_t home_of(const writer *w, const char *key, const char *dim, bool *listed)
 {
+    size_t home = 0;
+    *listed = false;
     for (size_t g = 0; g < w->n_groups; g++) {
         size_t size = strlen(w->groups[g].path);
-        if (strncmp(key, w->groups[g].path, size) != 0 || key[size] != '/') continue;
-        for (size_t i = 0; i < w->groups[g].n_below; i++)
-            if (strcmp(w->groups[g].below[i], dim) == 0) return size;
+        if (strncmp(key, w->groups[g].path, size) != 0 || key[size] != '/' || size < home) continue;
+        for (size_t i = 0; i < w->groups[g].n_below; i++) {
+            if (strcmp(w->groups[g].below[i], dim) != 0) continue;
+            home = size;
+            *listed = true;
+        }
     }
-    return group_size(key);
+    return *listed ? home : group_size(key);
 }
 
 /* Takes what the dimension scales of an array are made of. */
@@ -874,13 +879,14 @@ static cli_exit take_axes(writer *w, const foreign_node *node, array *a)
     packed_value key, label;
     const char *text;
     size_t at = 0, size;
+    bool listed;
     for (int d = 0; d < node->ndim; d++) {
         const char *name = node->dims ? node->dims[d] : NULL;
-        bool listed = values_next(values_of(node, H5_LABELS), &at, &key, &label);
+        bool has_label = values_next(values_of(node, H5_LABELS), &at, &key, &label);
         a->grows[d] = is_growing(w, node, d);
         if (name && *name && !strchr(name, '/') && !(a->dims[d] = cli_copy_text(name)))
             return CLI_IO;
-        if (listed && (text = values_text(label, &size)) &&
+        if (has_label && (text = values_text(label, &size)) &&
             !(a->labels[d] = strndup(text, size)))
             return cli_fail(CLI_IO, "out of memory");
     }
@@ -888,7 +894,7 @@ static cli_exit take_axes(writer *w, const foreign_node *node, array *a)
     if (text && !(a->scale = strndup(text, size))) return cli_fail(CLI_IO, "out of memory");
     a->is_coordinate = node->ndim == 1 && a->dims[0] &&
                        strcmp(a->dims[0], name_of(node->key)) == 0 && !is_label(a, 0) &&
-                       home_of(w, node->key, a->dims[0]) == group_size(node->key);
+                       home_of(w, node->key, a->dims[0], &listed) == group_size(node->key);
     return CLI_OK;
 }
 
@@ -1095,7 +1101,9 @@ static cli_exit make_bare(writer *w, char *path, int64_t length, bool grows)
  * dimension without a variable, which is made if there is none. NULL if its name is only a label. */
 static cli_exit find_scale(writer *w, const array *a, int d, char **out)
 {
+    bool listed;
     const bare *found = NULL;
+    const size_t home = home_of(w, a->path, a->dims[d], &listed), last = listed ? home : 0;
     *out = NULL;
     for (size_t size = group_size(a->path);; size--) {
         if (size > 0 && a->path[size] != '/') continue;
@@ -1106,7 +1114,7 @@ static cli_exit find_scale(writer *w, const array *a, int d, char **out)
             return CLI_OK;
         }
         free(path);
-        if (size == 0) break;
+        if (size == last) break;
     }
     if (is_label(a, d)) return CLI_OK;
     for (size_t size = group_size(a->path); !found; size--) {
@@ -1115,10 +1123,10 @@ static cli_exit find_scale(writer *w, const array *a, int d, char **out)
         if (!path) return CLI_IO;
         found = find_bare(w, path, a->shape[d]);
         free(path);
-        if (size == 0) break;
+        if (size == last) break;
     }
     if (!found) {
-        char *path = join(a->path, home_of(w, a->path, a->dims[d]), a->dims[d]);
+        char *path = join(a->path, home, a->dims[d]);
         if (!path) return CLI_IO;
         CLI_TRY(make_bare(w, path, a->shape[d], a->grows[d]));
         found = &w->bares[w->n_bares - 1];

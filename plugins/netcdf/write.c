@@ -329,16 +329,24 @@ static cli_exit define(writer *w, int id, const char *key, const char *name, siz
     return w->dimensions[w->n_dimensions - 1].name ? CLI_OK : CLI_IO;
 }
 
-/* Returns the group that a new dimension belongs to: the array's one, or one above that lists it. */
-static int home_of(writer *w, const foreign_node *node, const char *name)
+/* Returns the size of the path of the group that a new dimension belongs to: the array's group, or
+ * the nearest one that lists the dimension. *listed is whether there is one. */
+static size_t home_of(const writer *w, const foreign_node *node, const char *name, bool *listed)
 {
+    size_t home = 0;
+    *listed = false;
     for (size_t g = 0; g < w->n_groups; g++) {
         size_t size = strlen(w->groups[g].path);
-        if (strncmp(node->key, w->groups[g].path, size) != 0 || node->key[size] != '/') continue;
-        for (size_t i = 0; i < w->groups[g].n_below; i++)
-            if (strcmp(w->groups[g].below[i], name) == 0) return w->groups[g].id;
+        if (strncmp(node->key, w->groups[g].path, size) != 0 || node->key[size] != '/' ||
+            size < home)
+            continue;
+        for (size_t i = 0; i < w->groups[g].n_below; i++) {
+            if (strcmp(w->groups[g].below[i], name) != 0) continue;
+            home = size;
+            *listed = true;
+        }
     }
-    return find_group(w, node->key, group_size(node->key))->id;
+    return *listed ? home : group_size(node->key);
 }
 
 /* Finds or defines the dimension of an axis. */
@@ -346,11 +354,14 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
                                 size_t length, int *out)
 {
     char other[NC_MAX_NAME + 1];
-    const int own = find_group(w, node->key, group_size(node->key))->id;
-    int id = home_of(w, node, name), var;
+    bool listed;
+    const size_t home = home_of(w, node, name, &listed);
+    const int id = find_group(w, node->key, home)->id;
+    int var;
     /* A coordinate has its dimension in its group. */
-    bool is_own = node->ndim == 1 && id == own && strcmp(strrchr(node->key, '/') + 1, name) == 0;
-    for (size_t size = group_size(node->key); !is_own || size == group_size(node->key); size--) {
+    bool is_own = node->ndim == 1 && home == group_size(node->key) &&
+                  strcmp(strrchr(node->key, '/') + 1, name) == 0;
+    for (size_t size = group_size(node->key);; size--) {
         const group *g =
             size == 0 || node->key[size] == '/' ? find_group(w, node->key, size) : NULL;
         const dimension *found = g ? find_dimension(w, g->id, name) : NULL;
@@ -358,7 +369,7 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
             *out = found->id;
             return CLI_OK;
         }
-        if (size == 0) break;
+        if (size == (listed || is_own ? home : 0)) break;
     }
     bool is_taken = find_dimension(w, id, name) || nc_inq_varid(id, name, &var) == NC_NOERR;
     if (!is_taken)
@@ -665,11 +676,20 @@ static cli_exit set_fill(writer *w, int id, int var, const foreign_node *node,
                                 nc_strerror(status));
 }
 
+/* Whether libnetcdf 4.9.0 would give a wrong number to the dimension that has the variable's name: one
+ * that grows, is not the first of the file, and is not the variable's first. */
+static bool is_misnumbered(writer *w, int id, const foreign_node *node, const int *dims)
+{
+    const dimension *same = find_dimension(w, id, strrchr(node->key, '/') + 1);
+    return same && same->grows && same->id != 0 && (node->ndim == 0 || dims[0] != same->id);
+}
+
 static cli_exit define_variable(writer *w, foreign_node *node, const choice *c)
 {
     int dims[CATERVA_MAX_DIMS + 1], extra, id = find_group(w, node->key, group_size(node->key))->id;
     bool grows = false;
     CLI_TRY(reach_dimensions(w, node, dims));
+    if (is_misnumbered(w, id, node, dims)) return fail(w, node->key, NC_EDIMSCALE);
     for (int d = 0; d < node->ndim; d++)
         for (size_t i = 0; i < w->n_dimensions; i++)
             grows = grows || (w->dimensions[i].id == dims[d] && w->dimensions[i].grows);

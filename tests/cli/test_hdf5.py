@@ -141,7 +141,7 @@ class Hdf5(ForeignCase):
     def back(self, path, *options, plugins=False):
         """Converts a file to a tree and back; returns the path of the copy."""
         tree, _ = self.there(path, plugins=plugins)
-        self.ok("convert", tree, self.path("back.h5"), "-f", *options)
+        self.ok("convert", tree, self.path("back.h5"), "-f", "--verify", *options)
         return self.path("back.h5")
 
     def same_files(self, a, b):
