@@ -1,6 +1,10 @@
 /* Room: cli/commands. `caterva serve`: arrays and trees as Zarr and as files, by HTTP. */
 #include "server/http.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 enum { DEFAULT_PORT = 8080, CACHE = 32 << 20 };
 
 static cli_exit serve(const cli_args *args, shelves *offered)
@@ -22,10 +26,21 @@ static cli_exit serve(const cli_args *args, shelves *offered)
     return code;
 }
 
+/* Large buffers go back to the system when they are freed. */
+static void keep_little_memory(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    enum { LARGE = 256 << 10 };
+    (void)mallopt(M_MMAP_THRESHOLD, LARGE);
+    (void)mallopt(M_TRIM_THRESHOLD, LARGE);
+#endif
+}
+
 static cli_exit run_serve(const cli_args *args)
 {
     shelves *offered;
     (void)caterva_cache_set_limit(CACHE, NULL);
+    keep_little_memory();
     CLI_TRY(shelves_new(args->files, args->n_positional, &offered));
     cli_exit code = serve(args, offered);
     shelves_free(offered);

@@ -108,7 +108,11 @@ static void fail(answer *out, const char *path, const caterva_error *err)
             "It is damaged or cannot be read. The server has reported the reason.\n");
 }
 
-static void busy(answer *out) { say(out, 503, "The server is busy.\n"); }
+static void busy(answer *out)
+{
+    say(out, 503, "The server is busy.\n");
+    out->is_busy = true;
+}
 
 static void not_found(answer *out) { say(out, 404, "There is nothing of that name.\n"); }
 

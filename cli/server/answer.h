@@ -19,6 +19,7 @@ typedef struct answer {
     int64_t file_size;
     int64_t reserved; /* of ANSWER_MEMORY */
     bool is_page;
+    bool is_busy;  /* status 503: memory is short, which may be over soon */
     char etag[64]; /* with its quotes; "" for errors */
 } answer;
 

@@ -25,6 +25,7 @@ enum {
     QUIET_IN_CROWD = 2,   /* the same between requests */
     SECONDS_TO_ASK = 30,  /* from connecting to the end of the headers */
     SECONDS_BETWEEN = 60, /* the same for further requests */
+    SECONDS_OF_WAIT = 20, /* for memory, until the answer is that there is none */
     SLOWEST = 16 << 10    /* bytes per second of an answer in memory, at least */
 };
 
@@ -37,11 +38,18 @@ typedef struct client {
     int64_t idle_since; /* s; 0: it has not ended a request, or has begun another */
 } client;
 
+typedef struct exchange exchange;
+
 typedef struct server {
     answerer *answers;
     pthread_mutex_t lock; /* guards the list, and keeps sockets in it open */
     client *clients;
     int n_clients;
+    pthread_mutex_t
+        wait_lock; /* guards what follows; no other lock is taken by its holders */
+    pthread_cond_t someone_waits;
+    exchange *waiting; /* for memory: suspended, the oldest first */
+    bool is_stopping;
 } server;
 
 static int64_t now(void)
@@ -188,10 +196,13 @@ static range_kind parse_range(const char *text, int64_t total, range *out)
 
 /* ---- Answers ------------------------------------------------------------------------------- */
 
-typedef struct exchange {
+struct exchange {
     server *server;
     answer answer;
-} exchange;
+    struct MHD_Connection *connection; /* while it waits */
+    int64_t until;                     /* s: waits no longer; 0: has not waited */
+    exchange *next;
+};
 
 static void add_common(struct MHD_Response *response)
 {
@@ -325,6 +336,48 @@ static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connecti
     return queue_part(e, connection, &part, kind == RANGE_GOOD, total);
 }
 
+/* ---- Requests that wait for memory ---------------------------------------------------------- */
+
+/* Suspends the connection; the request is made again later. False if it has waited long enough. */
+static bool wait_for_memory(exchange *e, struct MHD_Connection *connection)
+{
+    server *s = e->server;
+    if (e->until == 0) e->until = now() + SECONDS_OF_WAIT;
+    pthread_mutex_lock(&s->wait_lock);
+    bool may_wait = !s->is_stopping && now() < e->until;
+    if (may_wait) {
+        exchange **at = &s->waiting;
+        while (*at && (*at)->until <= e->until) at = &(*at)->next;
+        e->connection = connection;
+        e->next = *at;
+        *at = e;
+        MHD_suspend_connection(connection);
+        pthread_cond_signal(&s->someone_waits);
+    }
+    pthread_mutex_unlock(&s->wait_lock);
+    return may_wait;
+}
+
+/* Waits a moment, then lets the oldest go on, one for each thread; all of them if `is_stopping`. */
+static void resume_some(server *s, bool is_stopping)
+{
+    enum { SOON = 10 * 1000 * 1000, LATER = 200 * 1000 * 1000 }; /* ns */
+    struct timespec until;
+    pthread_mutex_lock(&s->wait_lock);
+    s->is_stopping = is_stopping;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += s->waiting ? SOON : LATER;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (!is_stopping) (void)pthread_cond_timedwait(&s->someone_waits, &s->wait_lock, &until);
+    for (int i = 0; s->waiting && (i < THREADS || is_stopping); i++) {
+        exchange *first = s->waiting;
+        s->waiting = first->next;
+        MHD_resume_connection(first->connection);
+    }
+    pthread_mutex_unlock(&s->wait_lock);
+}
+
 /* ---- Requests ------------------------------------------------------------------------------ */
 
 static bool is_read(const char *method)
@@ -333,7 +386,7 @@ static bool is_read(const char *method)
            strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
-/* Called twice for each request: at the end of the headers, and at the end of the request. */
+/* Called for each request at the end of the headers, at the end of the request, and after each wait. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **context)
@@ -355,6 +408,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
     }
     if (*upload_size > 0) return MHD_NO; /* a body, which no read has */
     answer_make(e->server->answers, url, &e->answer);
+    if (e->answer.is_busy && wait_for_memory(e, connection)) {
+        answer_free(e->server->answers, &e->answer);
+        return MHD_YES;
+    }
     return queue_answer(e, connection);
 }
 
@@ -400,7 +457,7 @@ static struct MHD_Daemon *start(server *s, const struct addrinfo *where)
 {
     /* With epoll, version 0.9.75 does not look at some connections if many arrive at once. Without ITC,
      * threads that have all the connections they may have are not woken up to stop. */
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC;
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME;
     if (MHD_is_feature_supported(MHD_FEATURE_POLL) == MHD_YES) flags |= MHD_USE_POLL;
     if (where->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
     return MHD_start_daemon(
@@ -440,6 +497,8 @@ cli_exit http_serve(answerer *answers, const http_options *options, size_t n_ite
     CLI_TRY(find_address(options, &where));
     signal(SIGPIPE, SIG_IGN);
     pthread_mutex_init(&s.lock, NULL);
+    pthread_mutex_init(&s.wait_lock, NULL);
+    pthread_cond_init(&s.someone_waits, NULL);
     errno = 0;
     struct MHD_Daemon *daemon = start(&s, where);
     freeaddrinfo(where);
@@ -448,11 +507,13 @@ cli_exit http_serve(answerer *answers, const http_options *options, size_t n_ite
                             options->port);
     announce(daemon, options->address, n_items);
     while (!cli_interrupted()) {
-        const struct timespec pause = {.tv_nsec = 200 * 1000 * 1000};
-        (void)nanosleep(&pause, NULL); /* a signal ends it */
+        resume_some(&s, false);
         close_late(&s);
     }
+    resume_some(&s, true);
     MHD_stop_daemon(daemon);
     pthread_mutex_destroy(&s.lock);
+    pthread_mutex_destroy(&s.wait_lock);
+    pthread_cond_destroy(&s.someone_waits);
     return CLI_OK;
 }

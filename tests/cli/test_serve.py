@@ -3,6 +3,7 @@ hostile clients get. Paths are never more than names in a list."""
 
 import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -434,6 +435,28 @@ class Hostile(Server):
             for s in clients:
                 s.close()
             self.wait_for_answer(server, 30)
+
+    def test_requests_wait_for_memory(self):
+        """Blocks of 8 MiB, 16 at once; then the server stops while some wait."""
+        rng = np.random.default_rng(1)
+        items = rng.integers(0, 1 << 60, (16, 1 << 20))
+        self.write("data/big.b2nd", items, chunks=(4, 1 << 20), blocks=(1, 1 << 20))
+        request = b"GET /big.zarr/c/%d/0 HTTP/1.1\r\nHost: a\r\n\r\n"
+        with self.serving("data") as server:
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                replies = pool.map(self.get, [f"/big.zarr/c/{n}/0" for n in range(16)])
+                for n, (status, _, body) in enumerate(replies):
+                    self.assertEqual(status, 200)
+                    self.assertTrue(blosc2.decompress(body) == items[n].tobytes(), n)
+            if not SANITIZED:
+                self.assertLess(self.memory(server), MEMORY)
+            clients = self.connect(16)
+            for n, s in enumerate(clients):
+                s.setblocking(True)
+                s.sendall(request % n)
+            time.sleep(1)
+            stopped = time.monotonic()
+        self.assertLess(time.monotonic() - stopped, 10)
 
     def test_a_crowd_is_answered(self):
         """2,000 connections at once with a request each, which the client keeps, as Node does."""
