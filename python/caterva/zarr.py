@@ -24,7 +24,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from . import _options
 from ._array import Array
-from ._errors import NotFoundError, UnsupportedError
+from ._errors import InvalidError, NotFoundError, UnsupportedError
 from ._functions import open as open_any
 from ._group import Group, says_group
 from ._options import Path
@@ -172,7 +172,7 @@ class Store(stores.Store):
         words = _options.open_options(False, {**self._options})
         try:
             return _Node.of(self._root._owner._handle._open_array(Array, key, words, None))
-        except NotFoundError:
+        except (NotFoundError, InvalidError):  # invalid: a name that no member has
             return None
         except UnsupportedError as error:
             if says_group(error) or self._kind_of(key) != "array":
@@ -194,7 +194,7 @@ class Store(stores.Store):
         try:
             group = _join(self._root._key.strip("/"), name)
             text: bytes = self._root._owner._handle._zarr_metadata("/" + group)
-        except NotFoundError:
+        except (NotFoundError, InvalidError):
             return None
         return text
 
@@ -205,8 +205,9 @@ class Store(stores.Store):
         return node, [int(n) for n in found["index"].split("/")[1:]] if found else []
 
     def _read(self, key: str) -> bytes | None:
-        if key == _METADATA or key.endswith("/" + _METADATA):
-            return self._metadata(key[: -len(_METADATA)].rstrip("/"))
+        name, _, last = key.rpartition("/")
+        if last == _METADATA and bool(name) == ("/" in key):
+            return self._metadata(name)
         node, index = self._find(key)
         return node.chunk(index) if node else None
 

@@ -145,7 +145,8 @@ def test_keys_that_do_not_exist() -> None:
     caterva.save("a.b2nd", ITEMS, chunks=20, blocks=10)
     store = Store("a.b2nd")
     for key in ("c", "c/0", "c/0/0/0", "c/6/0", "c/00/0", "c/-1/0", "x/c/0/0", "x/zarr.json",
-                ".zarray", "c/0/0x", "c/99999999999999999999/0"):  # fmt: skip
+                ".zarray", "c/0/0x", "c/99999999999999999999/0", "", "/zarr.json", "zarr.json/",
+                "/c/0/0", "./zarr.json", "//zarr.json"):  # fmt: skip
         assert get(store, key) is None, key
     assert keys(store.list_dir("")) == ["c", "zarr.json"]
     assert keys(store.list_dir("c/1")) == ["0", "1", "2", "3"]
@@ -233,6 +234,9 @@ def test_trees(tree: str) -> None:
             zarr.open_array(Store(path), path="g/wide")
         with pytest.raises(FileNotFoundError):
             zarr.open_array(Store(path), path="g/none")
+    for key in ("/zarr.json", "g//zarr.json", "g/./zarr.json", "../t.b2d/zarr.json", "/g/zarr.json",
+                "none/zarr.json", "none/c/0", "//c/0", "g/../t2m/c/0/0"):  # fmt: skip
+        assert get(Store(tree), key) is None, key
     assert keys(Store(tree).list_dir("g")) == ["c", "zarr.json"]
     np.testing.assert_array_equal(
         zarr.open_group(Store(tree + "::/g"), mode="r")["c/0"][:], np.arange(5)
