@@ -291,7 +291,34 @@ def _zarr_variable(array: Any) -> Variable:
         text = texts(array, array.shape, chunks)
         return Variable(text.items, dims, attrs | text.attrs, chunks)
     fill = array.fill_value
+    native = array.dtype.newbyteorder("=")
+    is_old = array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in array.attrs
+    if "_FillValue" in attrs:
+        attrs["_FillValue"] = _zarr_missing(attrs["_FillValue"], native)
+    elif is_old and fill is not None and native.kind in "iufc":
+        attrs["_FillValue"] = native.type(fill)
     return Variable(array, dims, attrs, chunks, fill)
+
+
+def _zarr_missing(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the item of an attribute `_FillValue`: floats are base64 in xarray's stores."""
+    import base64
+    import struct
+
+    def number(text: Any) -> Any:
+        try:
+            return struct.unpack("<d", base64.b64decode(text, validate=True))[0]
+        except (TypeError, ValueError, struct.error):
+            return float(text)
+
+    try:
+        if dtype.kind == "f":
+            return dtype.type(number(value))
+        if dtype.kind == "c":
+            return dtype.type(complex(*map(number, value)))
+        return dtype.type(value) if dtype.kind in "iub" else value
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 # ---- TIFF and OME-TIFF ----------------------------------------------------------------------

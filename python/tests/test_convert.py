@@ -322,6 +322,40 @@ def test_zarr_with_codecs_and_types_that_the_program_lacks() -> None:
     assert convert("d.zarr", "e.zarr")[3] == 3 and zarr.open_array("e.zarr")[99] == 99
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_stores_of_xarray_are_the_same_data_sets(version: int) -> None:
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    t = RNG.normal(280, 5, (5, 3)).round(2)
+    t[0, 0] = np.nan
+    coordinates = {
+        "time": np.datetime64("2020-01-01", "ns") + np.arange(5) * np.timedelta64(1, "h")
+    }
+    packed = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -9}
+    ds = xr.Dataset(
+        {
+            "packed": (("time", "x"), t, {"units": "K"}, packed),
+            "marked": (("time", "x"), t, {}, {"_FillValue": 1e20}),
+            "single": (("time", "x"), t.astype("f4")),
+            "n": ("x", np.arange(3)),
+            "b": ("x", [True, False, True]),
+        },
+        coordinates,
+        {"title": "run"},
+    )
+    ds.to_zarr("x.zarr", zarr_format=version)
+    with xr.open_zarr("x.zarr") as opened:
+        want = opened.load()
+    for engine in ("program", "zarr"):
+        caterva.convert("x.zarr", "x.b2z", overwrite=True, engine=engine)
+        got = xr.open_dataset("x.b2z").load()
+        xr.testing.assert_identical(want, got)
+        for name in want.variables:
+            a, b = (d[name].encoding.get("_FillValue") for d in (want, got))
+            assert (a is None) == (b is None), name
+            assert a is None or np.array_equal(a, b, equal_nan=True), name
+
+
 def test_zarr_behind_a_url() -> None:
     zarr = pytest.importorskip("zarr")
     pytest.importorskip("fsspec")
