@@ -7,10 +7,12 @@ Items are read later, chunk by chunk.
 from __future__ import annotations
 
 import importlib
+import logging
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -328,13 +330,15 @@ def read_tiff(stack: ExitStack, place: str) -> Contents:
     """Read TIFF, OME-TIFF and what else tifffile reads: series with axes, and pyramids."""
     tifffile = need("tifffile", "tifffile", place, "tiff")
     zarr = need("zarr", "zarr", place, "tiff")
-    file = stack.enter_context(tifffile.TiffFile(place))
     found = Contents(groups={"": {}})
+    stack.enter_context(_logged("tifffile", found.losses))
+    file = stack.enter_context(tifffile.TiffFile(place))
     sizes = _ome_sizes(file.ome_metadata) if file.is_ome else []
     for i, series in enumerate(file.series):
         attrs = _tiff_attributes(file, series, sizes[i] if i < len(sizes) else {})
         name = "data" if len(file.series) == 1 else series.name or f"series{i}"
         for level, page in enumerate(series.levels):
+            _check_pages(file, page, place, found.losses)
             array = zarr.open(page.aszarr(level=0) if level == 0 else
                               series.aszarr(level=level), mode="r")  # fmt: skip
             if hasattr(array, "members"):
@@ -350,6 +354,41 @@ def read_tiff(stack: ExitStack, place: str) -> Contents:
             found.add(name if level == 0 else f"{name}_level{level}",
                       Variable(array, dims, own, chunks))  # fmt: skip
     return found
+
+
+@contextmanager
+def _logged(name: str, losses: list[str]) -> Iterator[None]:
+    """Add what a package only logs, such as damaged tags and pages that it skips, to losses."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if threading.get_ident() == thread:
+                losses.append(f"{name}: {record.getMessage()}")
+
+    thread = threading.get_ident()
+    handler = Handler(logging.WARNING)
+    logger = logging.getLogger(name)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _check_pages(file: Any, series: Any, place: str, losses: list[str]) -> None:
+    """Refuse a file that ends early, whose pages tifffile would read as zeros."""
+    missing = 0
+    for n, page in enumerate(series.pages):
+        if page is None:
+            missing += 1
+        elif any(
+            at + size > file.filehandle.size
+            for at, size in zip(page.dataoffsets, page.databytecounts, strict=True)
+        ):
+            message = f"{shown(place)} ends early: page {n} is behind its end"
+            raise make(Status.ECORRUPT, 0, -1, message, place)
+    if missing:
+        losses.append(f"{missing} pages are not in the file: their items are zeros")
 
 
 def _ome_sizes(text: str) -> list[dict[str, tuple[float, str]]]:

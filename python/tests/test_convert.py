@@ -102,6 +102,7 @@ def test_failures_are_pythons_exceptions() -> None:
         ("two.npz", "s3://bucket/o.b2z", NotImplementedError),
         ("two.npz", "none/o.b2z", FileNotFoundError),
         ("two.npz", "no_suffix", ValueError),
+        ("two.npz::a", "o.b2nd", FileNotFoundError),
         ("two.npz", "two.npz", FileExistsError),
     ):
         with pytest.raises(kind) as caught:
@@ -378,6 +379,20 @@ def test_ome_tiff_has_axes_sizes_and_levels() -> None:
     assert np.array_equal(a[:], items) and a.dims == ("z", "c", "y", "x")
     np.testing.assert_array_equal(a.attrs["spacing"], [2, np.nan, 0.6, 0.5])
     assert a.attrs["axis_units"] == ["µm", "", "µm", "µm"] and "<OME" in a.attrs["description"]
+    whole = Path("a.ome.tif").read_bytes()
+    for size in (len(whole) // 2, len(whole) - 2000):
+        Path("cut.ome.tif").write_bytes(whole[:size])
+        with pytest.raises(caterva.CorruptError):
+            caterva.from_tiff("cut.ome.tif", "cut.b2nd")
+    tifffile.imwrite("b.ome.tif", items[:, 0], metadata={"axes": "ZYX"})
+    whole = Path("b.ome.tif").read_bytes()
+    Path("cut.ome.tif").write_bytes(whole[: len(whole) // 2])  # one page is left, and no OME
+    with pytest.warns(caterva.LossWarning, match="tifffile: .*invalid page offset"):
+        caterva.from_tiff("cut.ome.tif", "cut.b2z")
+    with pytest.warns(caterva.LossWarning) as caught:
+        caterva.convert("cut.ome.tif", "cut2.b2z")
+        caterva.from_tiff("cut.ome.tif", "cut3.b2z")
+    assert {each.filename for each in caught} == {__file__}
     with tifffile.TiffWriter("p.ome.tif") as file:
         how: dict[str, Any] = {"tile": (32, 32), "photometric": "minisblack"}
         file.write(items[0], subifds=1, metadata={"axes": "CYX", **sizes}, **how)
