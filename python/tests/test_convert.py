@@ -548,6 +548,17 @@ def test_grib_is_what_cfgrib_reads() -> None:
     assert [n for n in os.listdir() if n.endswith(".idx")] == [] and left() == []
 
 
+def test_a_url_beside_eccodes_ends_well() -> None:
+    """Eccodes loads libcurl and libldap of its own for the whole process."""
+    pytest.importorskip("eccodes")
+    code = (
+        "import caterva, contextlib, eccodes\n"
+        "with contextlib.suppress(OSError, NotImplementedError):\n"
+        "    caterva.open('http://127.0.0.1:9/x.b2nd')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 PACKAGES = {"astropy.io.fits": ("fits", b"SIMPLE  =" + b" " * 600),
             "mrcfile": ("mrc", b" " * 208 + b"MAP " + b" " * 400),
             "pydicom": ("dicom", b" " * 128 + b"DICM" + b" " * 400),
