@@ -17,7 +17,7 @@ else()
     target_compile_definitions(caterva PRIVATE
         "CATERVA_PLUGINS_BESIDE=\"../${plugin_folder}\", \"../${CMAKE_INSTALL_LIBDIR}/caterva\"")
 endif()
-if(NOT CATERVA_PLUGINS OR NOT (SKBUILD OR TARGET caterva_shared)) # program and plug-in share one libcaterva
+if(NOT CATERVA_PLUGINS OR NOT ((SKBUILD AND NOT WIN32) OR TARGET caterva_shared)) # program and plug-in share one libcaterva
     return()
 endif()
 set_target_properties(${plugin_program} PROPERTIES ENABLE_EXPORTS ON)

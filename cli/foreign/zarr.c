@@ -676,39 +676,6 @@ static int ints_at(const json_t *object, const char *key, int64_t *out)
     return (int)n;
 }
 
-/* Whether a list of names is that of the axes, which the attribute _ARRAY_DIMENSIONS has then. */
-static bool shows_dims(const foreign_node *node, const json_t *list)
-{
-    if (node->is_group || !json_is_array(list) || json_array_size(list) != (size_t)node->ndim)
-        return false;
-    for (int d = 0; d < node->ndim; d++) {
-        const json_t *name = json_array_get(list, (size_t)d);
-        const char *text = json_string_value(name), *dim = node->dims ? node->dims[d] : NULL;
-        if (dim ? !text || strcmp(text, dim) != 0 : !json_is_null(name)) return false;
-    }
-    return true;
-}
-
-/* Sets each member of the object as an attribute. */
-static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
-{
-    const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)attributes, name, value) {
-        void *packed;
-        size_t size;
-        if (!*name || (strcmp(name, "_ARRAY_DIMENSIONS") == 0 && shows_dims(node, value))) continue;
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (!text) return cli_fail(CLI_IO, "out of memory");
-        const value_input in = {text, strlen(text), NULL, name, ""};
-        cli_exit code = value_parse(&in, &packed, &size);
-        free(text);
-        if (code != CLI_OK) return code;
-        CLI_TRY(foreign_set_packed(node, name, packed, size));
-    }
-    return CLI_OK;
-}
-
 static cli_exit set_dims(foreign_node *node, const json_t *names)
 {
     if (json_array_size(names) != (size_t)node->ndim) return CLI_OK;
@@ -728,6 +695,21 @@ static void store(const caterva_dtype *type, uint8_t *to, const void *native, in
     bool little = *(const uint8_t *)&probe == 1;
     bool swap = type->byte_order == (little ? '>' : '<');
     for (int64_t i = 0; i < size; i++) to[i] = from[swap ? size - 1 - i : i];
+}
+
+static bool put_float(const caterva_dtype *type, double x, int64_t size, uint8_t *to)
+{
+    caterva_buffer from = CATERVA_BUFFER_INIT, dst = CATERVA_BUFFER_INIT;
+    char dtype[8];
+    from.data = &x;
+    from.size = sizeof x;
+    from.dtype = "=f8";
+    snprintf(dtype, sizeof dtype, "%cf%d", type->byte_order, (int)size);
+    dst.data = to;
+    dst.size = (size_t)size;
+    dst.dtype = dtype;
+    dst.casting = CATERVA_CASTING_UNSAFE;
+    return caterva_buffer_convert(&from, 1, &dst, NULL, NULL) == CATERVA_OK;
 }
 
 /* Stores a float of 2, 4 or 8 bytes: a number, "NaN", "Infinity" or its bits, "0x7fc00000". */
@@ -752,17 +734,7 @@ static bool fill_float(const caterva_dtype *type, const json_t *value, int64_t s
         x = -INFINITY;
     else if (text || !json_is_number(value))
         return false;
-    caterva_buffer from = CATERVA_BUFFER_INIT, dst = CATERVA_BUFFER_INIT;
-    char dtype[8];
-    from.data = &x;
-    from.size = sizeof x;
-    from.dtype = "=f8";
-    snprintf(dtype, sizeof dtype, "%cf%d", type->byte_order, (int)size);
-    dst.data = to;
-    dst.size = (size_t)size;
-    dst.dtype = dtype;
-    dst.casting = CATERVA_CASTING_UNSAFE;
-    return caterva_buffer_convert(&from, 1, &dst, NULL, NULL) == CATERVA_OK;
+    return put_float(type, x, size, to);
 }
 
 static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to)
@@ -824,6 +796,27 @@ static bool fill_text(const caterva_dtype *type, const json_t *value, uint8_t *t
     return at && !*at;
 }
 
+/* Makes an item of its JSON. Returns false if that is impossible. */
+static bool fill_item(const caterva_dtype *type, const json_t *value, uint8_t *to)
+{
+    int64_t half = type->item_size / 2;
+    if (type->n_fields > 0 || type->ndim > 0) return false;
+    switch (type->kind) {
+    case 'b': to[0] = json_is_true(value); return json_is_boolean(value);
+    case 'f': return fill_float(type, value, type->item_size, to);
+    case 'c':
+        return json_array_size(value) == 2 &&
+               fill_float(type, json_array_get(value, 0), half, to) &&
+               fill_float(type, json_array_get(value, 1), half, to + half);
+    case 'i':
+    case 'u':
+    case 'm':
+    case 'M': return fill_int(type, value, to);
+    case 'U': return fill_text(type, value, to);
+    default: return fill_bytes(type, value, to);
+    }
+}
+
 /* Sets the item that missing chunks hold. Items that cannot be made from the JSON are an error only
  * where chunks are missing, but that is not known before. */
 static cli_exit set_fill(reading *r, foreign_node *node, const json_t *value)
@@ -831,33 +824,92 @@ static cli_exit set_fill(reading *r, foreign_node *node, const json_t *value)
     caterva_dtype *type;
     CLI_TRY(descr_parse(CLI_UNSUPPORTED, r->path, node->dtype, &type));
     node->fill = cli_alloc((size_t)node->item_size);
-    if (!node->fill) {
-        caterva_dtype_free(type);
-        return CLI_IO;
-    }
-    memset(node->fill, 0, (size_t)node->item_size);
-    bool done = !value || json_is_null(value);
-    int64_t half = type->item_size / 2;
-    if (!done && type->n_fields == 0 && type->ndim == 0) switch (type->kind) {
-        case 'b':
-            node->fill[0] = json_is_true(value);
-            done = json_is_boolean(value);
-            break;
-        case 'f': done = fill_float(type, value, type->item_size, node->fill); break;
-        case 'c':
-            done = json_array_size(value) == 2 &&
-                   fill_float(type, json_array_get(value, 0), half, node->fill) &&
-                   fill_float(type, json_array_get(value, 1), half, node->fill + half);
-            break;
-        case 'i':
-        case 'u':
-        case 'm':
-        case 'M': done = fill_int(type, value, node->fill); break;
-        case 'U': done = fill_text(type, value, node->fill); break;
-        default: done = fill_bytes(type, value, node->fill);
-        }
+    if (node->fill) memset(node->fill, 0, (size_t)node->item_size);
+    bool done = !value || json_is_null(value) || (node->fill && fill_item(type, value, node->fill));
     caterva_dtype_free(type);
+    if (!node->fill) return CLI_IO;
     return done ? CLI_OK : not_read(r, "the fill value", json_string_value(value));
+}
+
+/* ---- Metadata: missing items ------------------------------------------------------------ */
+
+/* xarray's `_FillValue` of floats is the base64 of a little-endian float64. */
+static bool missing_float(const caterva_dtype *type, const json_t *value, int64_t size, uint8_t *to)
+{
+    static const caterva_dtype eight = {.item_size = 8};
+    uint8_t raw[8] = {0};
+    double x;
+    const char *text = json_string_value(value);
+    size_t n = text ? strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+                    : 0;
+    if (n != 11 || strcmp(text + n, "=") != 0) return fill_float(type, value, size, to);
+    if (!fill_bytes(&eight, value, raw)) return false;
+    const uint64_t bits = load64(raw);
+    memcpy(&x, &bits, sizeof x);
+    return put_float(type, x, size, to);
+}
+
+/* Sets the attribute `_FillValue` to an item, as docs/conventions.md has it. *done is false if the JSON
+ * is not that of an item. */
+static cli_exit set_missing(foreign_node *node, const json_t *value, bool *done)
+{
+    caterva_dtype *type;
+    int64_t half = node->item_size / 2;
+    *done = false;
+    CLI_TRY(descr_parse(CLI_UNSUPPORTED, node->key, node->dtype, &type));
+    uint8_t *item = cli_alloc((size_t)node->item_size);
+    bool plain = item && type->n_fields == 0 && type->ndim == 0;
+    if (plain && type->kind == 'f')
+        *done = missing_float(type, value, node->item_size, item);
+    else if (plain && type->kind == 'c')
+        *done = json_array_size(value) == 2 &&
+                missing_float(type, json_array_get(value, 0), half, item) &&
+                missing_float(type, json_array_get(value, 1), half, item + half);
+    else if (plain && strchr("iub", type->kind))
+        *done = fill_item(type, value, item);
+    caterva_dtype_free(type);
+    cli_exit code = item ? CLI_OK : CLI_IO;
+    if (*done) code = foreign_set_numbers(node, "_FillValue", node->dtype, 0, NULL, item);
+    free(item);
+    return code;
+}
+
+
+/* Whether a list of names is that of the axes, which the attribute _ARRAY_DIMENSIONS has then. */
+static bool shows_dims(const foreign_node *node, const json_t *list)
+{
+    if (node->is_group || !json_is_array(list) || json_array_size(list) != (size_t)node->ndim)
+        return false;
+    for (int d = 0; d < node->ndim; d++) {
+        const json_t *name = json_array_get(list, (size_t)d);
+        const char *text = json_string_value(name), *dim = node->dims ? node->dims[d] : NULL;
+        if (dim ? !text || strcmp(text, dim) != 0 : !json_is_null(name)) return false;
+    }
+    return true;
+}
+
+/* Sets each member of the object as an attribute, but `dims` of version 2. */
+static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)attributes, name, value) {
+        void *packed;
+        size_t size;
+        bool done = false;
+        if (!*name || (strcmp(name, "_ARRAY_DIMENSIONS") == 0 && shows_dims(node, value))) continue;
+        if (!node->is_group && strcmp(name, "_FillValue") == 0)
+            CLI_TRY(set_missing(node, value, &done));
+        if (done) continue;
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (!text) return cli_fail(CLI_IO, "out of memory");
+        const value_input in = {text, strlen(text), NULL, name, ""};
+        cli_exit code = value_parse(&in, &packed, &size);
+        free(text);
+        if (code != CLI_OK) return code;
+        CLI_TRY(foreign_set_packed(node, name, packed, size));
+    }
+    return CLI_OK;
 }
 
 /* ---- Metadata: codecs ------------------------------------------------------------------- */
@@ -1167,6 +1219,18 @@ static cli_exit load_metadata(const char *folder, metadata *m)
     return code;
 }
 
+/* In version 2 the fill value of an array with xarray's dimensions is a missing item. */
+static cli_exit set_dims_2(foreign_node *node, const metadata *m)
+{
+    bool done;
+    const json_t *dims = json_object_get(m->attributes, "_ARRAY_DIMENSIONS");
+    const json_t *fill = json_object_get(m->json, "fill_value");
+    CLI_TRY(set_dims(node, dims));
+    if (!dims || !fill || json_is_null(fill) || json_object_get(m->attributes, "_FillValue"))
+        return CLI_OK;
+    return set_missing(node, fill, &done);
+}
+
 static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
                           const metadata *m)
 {
@@ -1176,8 +1240,7 @@ static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
     CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
                             : read_array_2(r, node, m->json, a));
     CLI_TRY(check_chunks(r, node, a));
-    if (m->version == 2)
-        CLI_TRY(set_dims(node, json_object_get(m->attributes, "_ARRAY_DIMENSIONS")));
+    if (m->version == 2) CLI_TRY(set_dims_2(node, m));
     return find_blocks(r->file, node, a);
 }
 

@@ -1,7 +1,7 @@
 /* Room: cli/terminal. The progress bar. Redraws its own line and erases it at the end. Never draws
  * if stderr is not a terminal, so that logs hold only messages. Another program that runs this one
- * gets lines "<done> <total>", in bytes, from the file descriptor CATERVA_PROGRESS_FD instead; a
- * command that moves several arrays reports each from 0 on. */
+ * gets lines "<done> <total>", in bytes, from the file descriptor CATERVA_PROGRESS_FD instead; 0
+ * begins the next bar of a command that moves several arrays. */
 #include "terminal/progress.h"
 #include "formats/numbers.h"
 
@@ -27,6 +27,16 @@ int64_t progress_now(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* If the listener is gone, the program stops as after SIGTERM. */
+static void tell_listener(const progress *bar)
+{
+    char line[64];
+    int size = snprintf(line, sizeof line, "%lld %lld\n", (long long)bar->done,
+                        (long long)bar->total);
+    if (!bar->hides_bytes && write(bar->listener, line, (size_t)size) < 0)
+        raise(SIGTERM);
+}
+
 void progress_start(progress *bar, const cli_args *args, int64_t total)
 {
     const char *listener = getenv("CATERVA_PROGRESS_FD");
@@ -34,6 +44,7 @@ void progress_start(progress *bar, const cli_args *args, int64_t total)
     bar->shown = bar->listener > 0 || (!args->no_progress && isatty(STDERR_FILENO));
     bar->started = bar->last_update = progress_now(); /* short work shows no bar */
     if (bar->shown) current = bar;
+    if (bar->listener > 0) tell_listener(bar);
 }
 
 /* ---- The line ---------------------------------------------------------------- */
@@ -87,16 +98,6 @@ static void put_bytes(char *line, int most, double done, double total, double se
     if (done <= 0 || seconds <= 0) return;
     snprintf(text, sizeof text, "  %s/s", number_bytes((int64_t)(done / seconds), number));
     put(line, most, text);
-}
-
-/* If the listener is gone, the program stops as after SIGTERM. */
-static void tell_listener(const progress *bar)
-{
-    char line[64];
-    int size = snprintf(line, sizeof line, "%lld %lld\n", (long long)bar->done,
-                        (long long)bar->total);
-    if (!bar->hides_bytes && write(bar->listener, line, (size_t)size) < 0)
-        raise(SIGTERM);
 }
 
 static void draw(progress *bar, int64_t now)

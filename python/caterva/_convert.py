@@ -465,7 +465,8 @@ def _source(source: Any) -> Iterator[str]:
 def _check_places(place: str, target: str, overwrite: bool) -> None:
     path = split_url(place)[0]
     if not is_remote(path) and not os.path.lexists(path):
-        raise make(Status.ENOTFOUND, 2, -1, f"{shown(path)} does not exist", path)
+        hint = ": a key begins with a slash, FILE::/NAME" if "::" in path else ""
+        raise make(Status.ENOTFOUND, 2, -1, f"{shown(path)} does not exist{hint}", path)
     if is_remote(target):
         message = f"{shown(target)} is a URL: convert to a file, and publish that"
         raise make(Status.EUNSUPPORTED, 0, -1, message, target)
@@ -564,8 +565,10 @@ def run(
     options: Converting,
     formats: tuple[str, ...] = (),
     to: str | None = None,
+    depth: int = 3,
 ) -> None:
-    """Convert; the source must have one of the formats, and the target gets the format `to`."""
+    """Convert; the source must have one of the formats, and the target gets the format `to`.
+    Warnings are about the caller `depth` frames above."""
     asked: dict[str, Any] = {**options}
     flags = {k: bool(_options.flag_of(asked.pop(k, False), k)) for k in _FLAGS}
     report = _options.progress_of(asked.pop("progress", None))
@@ -608,7 +611,7 @@ def run(
         else:
             losses = _program.run(["convert", *words, "--", place, place_to], place, report)
     for loss in losses:
-        warnings.warn(loss, LossWarning, stacklevel=3)
+        warnings.warn(loss, LossWarning, stacklevel=depth)
 
 
 def _zarr(

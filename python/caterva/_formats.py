@@ -10,7 +10,7 @@ from ._options import Converting, Path
 
 
 def _from(formats: tuple[str, ...], source: Path, path: Path, options: Converting) -> Any:
-    run(source, path, options, formats)
+    run(source, path, options, formats, depth=4)
     return open_any(path)
 
 

@@ -53,8 +53,9 @@ def _follow(lines: int, progress: Progress | None) -> bool:
     with open(lines, encoding="ascii") as file:
         for line in file:
             now, size = map(int, line.split())
-            if now < done - base or size != total - base:  # the next array
+            if now == 0:  # the next array begins
                 base = done
+                continue
             done, total = max(done, base + min(now, size)), max(total, base + size)
             if progress is not None and done < total and progress(done, total):
                 return True  # the end is reported once, below: more arrays may follow

@@ -7,10 +7,12 @@ Items are read later, chunk by chunk.
 from __future__ import annotations
 
 import importlib
+import logging
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -291,7 +293,34 @@ def _zarr_variable(array: Any) -> Variable:
         text = texts(array, array.shape, chunks)
         return Variable(text.items, dims, attrs | text.attrs, chunks)
     fill = array.fill_value
+    native = array.dtype.newbyteorder("=")
+    is_old = array.metadata.zarr_format == 2 and "_ARRAY_DIMENSIONS" in array.attrs
+    if "_FillValue" in attrs:
+        attrs["_FillValue"] = _zarr_missing(attrs["_FillValue"], native)
+    elif is_old and fill is not None and native.kind in "iufc":
+        attrs["_FillValue"] = native.type(fill)
     return Variable(array, dims, attrs, chunks, fill)
+
+
+def _zarr_missing(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the item of an attribute `_FillValue`: floats are base64 in xarray's stores."""
+    import base64
+    import struct
+
+    def number(text: Any) -> Any:
+        try:
+            return struct.unpack("<d", base64.b64decode(text, validate=True))[0]
+        except (TypeError, ValueError, struct.error):
+            return float(text)
+
+    try:
+        if dtype.kind == "f":
+            return dtype.type(number(value))
+        if dtype.kind == "c":
+            return dtype.type(complex(*map(number, value)))
+        return dtype.type(value) if dtype.kind in "iub" else value
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 # ---- TIFF and OME-TIFF ----------------------------------------------------------------------
@@ -301,13 +330,15 @@ def read_tiff(stack: ExitStack, place: str) -> Contents:
     """Read TIFF, OME-TIFF and what else tifffile reads: series with axes, and pyramids."""
     tifffile = need("tifffile", "tifffile", place, "tiff")
     zarr = need("zarr", "zarr", place, "tiff")
-    file = stack.enter_context(tifffile.TiffFile(place))
     found = Contents(groups={"": {}})
+    stack.enter_context(_logged("tifffile", found.losses))
+    file = stack.enter_context(tifffile.TiffFile(place))
     sizes = _ome_sizes(file.ome_metadata) if file.is_ome else []
     for i, series in enumerate(file.series):
         attrs = _tiff_attributes(file, series, sizes[i] if i < len(sizes) else {})
         name = "data" if len(file.series) == 1 else series.name or f"series{i}"
         for level, page in enumerate(series.levels):
+            _check_pages(file, page, place, found.losses)
             array = zarr.open(page.aszarr(level=0) if level == 0 else
                               series.aszarr(level=level), mode="r")  # fmt: skip
             if hasattr(array, "members"):
@@ -323,6 +354,41 @@ def read_tiff(stack: ExitStack, place: str) -> Contents:
             found.add(name if level == 0 else f"{name}_level{level}",
                       Variable(array, dims, own, chunks))  # fmt: skip
     return found
+
+
+@contextmanager
+def _logged(name: str, losses: list[str]) -> Iterator[None]:
+    """Add what a package only logs, such as damaged tags and pages that it skips, to losses."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if threading.get_ident() == thread:
+                losses.append(f"{name}: {record.getMessage()}")
+
+    thread = threading.get_ident()
+    handler = Handler(logging.WARNING)
+    logger = logging.getLogger(name)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _check_pages(file: Any, series: Any, place: str, losses: list[str]) -> None:
+    """Refuse a file that ends early, whose pages tifffile would read as zeros."""
+    missing = 0
+    for n, page in enumerate(series.pages):
+        if page is None:
+            missing += 1
+        elif any(
+            at + size > file.filehandle.size
+            for at, size in zip(page.dataoffsets, page.databytecounts, strict=True)
+        ):
+            message = f"{shown(place)} ends early: page {n} is behind its end"
+            raise make(Status.ECORRUPT, 0, -1, message, place)
+    if missing:
+        losses.append(f"{missing} pages are not in the file: their items are zeros")
 
 
 def _ome_sizes(text: str) -> list[dict[str, tuple[float, str]]]:

@@ -102,6 +102,7 @@ def test_failures_are_pythons_exceptions() -> None:
         ("two.npz", "s3://bucket/o.b2z", NotImplementedError),
         ("two.npz", "none/o.b2z", FileNotFoundError),
         ("two.npz", "no_suffix", ValueError),
+        ("two.npz::a", "o.b2nd", FileNotFoundError),
         ("two.npz", "two.npz", FileExistsError),
     ):
         with pytest.raises(kind) as caught:
@@ -322,6 +323,40 @@ def test_zarr_with_codecs_and_types_that_the_program_lacks() -> None:
     assert convert("d.zarr", "e.zarr")[3] == 3 and zarr.open_array("e.zarr")[99] == 99
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_stores_of_xarray_are_the_same_data_sets(version: int) -> None:
+    xr = pytest.importorskip("xarray")
+    pytest.importorskip("zarr")
+    t = RNG.normal(280, 5, (5, 3)).round(2)
+    t[0, 0] = np.nan
+    coordinates = {
+        "time": np.datetime64("2020-01-01", "ns") + np.arange(5) * np.timedelta64(1, "h")
+    }
+    packed = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 280.0, "_FillValue": -9}
+    ds = xr.Dataset(
+        {
+            "packed": (("time", "x"), t, {"units": "K"}, packed),
+            "marked": (("time", "x"), t, {}, {"_FillValue": 1e20}),
+            "single": (("time", "x"), t.astype("f4")),
+            "n": ("x", np.arange(3)),
+            "b": ("x", [True, False, True]),
+        },
+        coordinates,
+        {"title": "run"},
+    )
+    ds.to_zarr("x.zarr", zarr_format=version)
+    with xr.open_zarr("x.zarr") as opened:
+        want = opened.load()
+    for engine in ("program", "zarr"):
+        caterva.convert("x.zarr", "x.b2z", overwrite=True, engine=engine)
+        got = xr.open_dataset("x.b2z").load()
+        xr.testing.assert_identical(want, got)
+        for name in want.variables:
+            a, b = (d[name].encoding.get("_FillValue") for d in (want, got))
+            assert (a is None) == (b is None), name
+            assert a is None or np.array_equal(a, b, equal_nan=True), name
+
+
 def test_zarr_behind_a_url() -> None:
     zarr = pytest.importorskip("zarr")
     pytest.importorskip("fsspec")
@@ -344,6 +379,20 @@ def test_ome_tiff_has_axes_sizes_and_levels() -> None:
     assert np.array_equal(a[:], items) and a.dims == ("z", "c", "y", "x")
     np.testing.assert_array_equal(a.attrs["spacing"], [2, np.nan, 0.6, 0.5])
     assert a.attrs["axis_units"] == ["µm", "", "µm", "µm"] and "<OME" in a.attrs["description"]
+    whole = Path("a.ome.tif").read_bytes()
+    for size in (len(whole) // 2, len(whole) - 2000):
+        Path("cut.ome.tif").write_bytes(whole[:size])
+        with pytest.raises(caterva.CorruptError):
+            caterva.from_tiff("cut.ome.tif", "cut.b2nd")
+    tifffile.imwrite("b.ome.tif", items[:, 0], metadata={"axes": "ZYX"})
+    whole = Path("b.ome.tif").read_bytes()
+    Path("cut.ome.tif").write_bytes(whole[: len(whole) // 2])  # one page is left, and no OME
+    with pytest.warns(caterva.LossWarning, match="tifffile: .*invalid page offset"):
+        caterva.from_tiff("cut.ome.tif", "cut.b2z")
+    with pytest.warns(caterva.LossWarning) as caught:
+        caterva.convert("cut.ome.tif", "cut2.b2z")
+        caterva.from_tiff("cut.ome.tif", "cut3.b2z")
+    assert {each.filename for each in caught} == {__file__}
     with tifffile.TiffWriter("p.ome.tif") as file:
         how: dict[str, Any] = {"tile": (32, 32), "photometric": "minisblack"}
         file.write(items[0], subifds=1, metadata={"axes": "CYX", **sizes}, **how)
@@ -497,6 +546,17 @@ def test_grib_is_what_cfgrib_reads() -> None:
         xr.testing.assert_identical(group.load(), ds.load())
         assert name in tree
     assert [n for n in os.listdir() if n.endswith(".idx")] == [] and left() == []
+
+
+def test_a_url_beside_eccodes_ends_well() -> None:
+    """Eccodes loads libcurl and libldap of its own for the whole process."""
+    pytest.importorskip("eccodes")
+    code = (
+        "import caterva, contextlib, eccodes\n"
+        "with contextlib.suppress(OSError, NotImplementedError):\n"
+        "    caterva.open('http://127.0.0.1:9/x.b2nd')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 PACKAGES = {"astropy.io.fits": ("fits", b"SIMPLE  =" + b" " * 600),
