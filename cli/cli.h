@@ -96,15 +96,17 @@ int cli_end_interrupted(void);
 cli_exit cli_wait(int fd, bool to_write);
 
 /* After cli_mind_temporaries, a second signal deletes the library's temporary files before it ends
- * the process. After cli_mind_file, a second signal deletes the file `path` too; the text `path`
- * must stay valid until cli_forget_file. */
+ * the process. After cli_mind_file, a second signal deletes the file or folder `path` too; the text
+ * `path` must stay valid until cli_forget_file. */
 void cli_mind_temporaries(void);
 CLI_API void cli_mind_file(const char *path);
 CLI_API void cli_forget_file(const char *path);
 
 /* Between cli_guard and cli_unguard, a crash of `library`, which reads the file `path`, deletes the
- * temporary files and ends the process with CLI_CORRUPT and a sentence. */
-CLI_API void cli_guard(const char *path, const char *library);
+ * temporary files and ends the process with CLI_CORRUPT and a sentence. So does a loop: the thread
+ * computes for 30 seconds, and a second more for each 8 MiB of `size`. A signal that the library does
+ * not notice for 3 seconds ends the process like a second one. Each cli_guard begins anew. */
+CLI_API void cli_guard(const char *path, const char *library, int64_t size);
 CLI_API void cli_unguard(void);
 
 /* ---- Arguments ---------------------------------------------------------- */

@@ -5,11 +5,22 @@
 option(CATERVA_PLUGINS "Build the plug-ins of the command line whose libraries are found" ON)
 
 set(plugin_folder "lib/caterva")
-target_compile_definitions(caterva PRIVATE
-    "CATERVA_PLUGINS_BESIDE=\"../${plugin_folder}\", \"../${CMAKE_INSTALL_LIBDIR}/caterva\"")
-if(NOT CATERVA_PLUGINS OR NOT TARGET caterva_shared) # program and plug-in share one libcaterva
+if(SKBUILD) # the package contains them; its program contains the whole library
+    set(plugin_program python_cli)
+    set(plugin_library)
+    set(plugin_python "../lib/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}")
+    target_compile_definitions(python_cli PRIVATE
+        "CATERVA_PLUGINS_BESIDE=\"${plugin_python}/site-packages/caterva/plugins\", \"${plugin_python}/dist-packages/caterva/plugins\"")
+else()
+    set(plugin_program caterva)
+    set(plugin_library ${caterva_library})
+    target_compile_definitions(caterva PRIVATE
+        "CATERVA_PLUGINS_BESIDE=\"../${plugin_folder}\", \"../${CMAKE_INSTALL_LIBDIR}/caterva\"")
+endif()
+if(NOT CATERVA_PLUGINS OR NOT (SKBUILD OR TARGET caterva_shared)) # program and plug-in share one libcaterva
     return()
 endif()
+set_target_properties(${plugin_program} PROPERTIES ENABLE_EXPORTS ON)
 
 function(caterva_plugin name)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/plugins/${name}.c"
@@ -18,10 +29,15 @@ function(caterva_plugin name)
     set_target_properties(plugin_${name} PROPERTIES
         PREFIX "" SUFFIX .so OUTPUT_NAME ${name} C_VISIBILITY_PRESET hidden
         LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/${plugin_folder}")
-    target_include_directories(plugin_${name} PRIVATE "${PROJECT_SOURCE_DIR}/cli")
-    target_link_libraries(plugin_${name} PRIVATE caterva ${caterva_library} ${ARGN})
+    target_include_directories(plugin_${name} PRIVATE "${PROJECT_SOURCE_DIR}/cli"
+                                                      "${PROJECT_SOURCE_DIR}/include")
+    target_link_libraries(plugin_${name} PRIVATE ${plugin_program} ${plugin_library} ${ARGN})
     caterva_flags(plugin_${name})
-    set_property(GLOBAL APPEND PROPERTY caterva_plugins plugin_${name})
+    if(SKBUILD)
+        install(TARGETS plugin_${name} LIBRARY DESTINATION caterva/plugins COMPONENT python)
+    else()
+        set_property(GLOBAL APPEND PROPERTY caterva_plugins plugin_${name})
+    endif()
 endfunction()
 
 find_package(PkgConfig QUIET)

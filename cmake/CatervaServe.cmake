@@ -3,8 +3,13 @@
 # build/viewer (npm, from package-lock.json); nothing is downloaded here. Without these the command
 # says what is missing.
 
+option(CATERVA_SERVE "caterva serve, if libmicrohttpd is found" ON)
+
 # `wanted` OFF: a program that is to need no other libraries.
 function(caterva_add_serve target wanted)
+    if(NOT CATERVA_SERVE)
+        set(wanted OFF)
+    endif()
     find_path(MICROHTTPD_INCLUDE_DIR microhttpd.h)
     find_library(MICROHTTPD_LIBRARY microhttpd)
     set(server http_none)

@@ -70,12 +70,14 @@ static void try_dual(const uint8_t *bytes, const cv_chunk_header *header,
     cv_buffer once = {0}, twice = {0};
     cv_chunk_expect expect = {.nbytes = -1};
     cv_chunk_header again;
+    const cv_grid grid = {
+        .ndim = 1, .n_blocks = n, .block_counts = {n}, .block_strides = {1}};
     if (header->block_size > LARGE || !cv_dual_fits(header)) return;
     uint8_t *item = fuzz_alloc(header->type_size);
     cv_block_range *places = fuzz_alloc((size_t)n * sizeof *places);
     for (int64_t i = 0; i < n; i++)
         (void)cv_dual_look(bytes, header, &ranges[i], header->type_size, item);
-    if (cv_dual_write(bytes, header, ranges, n, &once, NULL) == CV_OK) {
+    if (cv_dual_write(bytes, header, ranges, &grid, &once, NULL) == CV_OK) {
         expect.max_cbytes = (int64_t)once.size;
         FUZZ_NEED(cv_chunk_header_parse(once.data, &expect, &again, NULL) == CV_OK &&
                       cv_block_starts_parse(&again, once.data + CV_CHUNK_HEADER_SIZE, n,
@@ -86,7 +88,7 @@ static void try_dual(const uint8_t *bytes, const cv_chunk_header *header,
                 cv_dual_look(once.data, &again, &places[i], header->type_size, item).kind !=
                     CV_DUAL_NEITHER,
                 "block %lld is lost", (long long)i);
-        FUZZ_NEED(cv_dual_write(once.data, &again, places, n, &twice, NULL) == CV_OK &&
+        FUZZ_NEED(cv_dual_write(once.data, &again, places, &grid, &twice, NULL) == CV_OK &&
                       twice.size == once.size &&
                       memcmp(once.data, twice.data, once.size) == 0,
                   "%zu bytes become %zu", once.size, twice.size);

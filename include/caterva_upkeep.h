@@ -486,6 +486,14 @@ CATERVA_API caterva_status caterva_chunk_write_stored(caterva_array *array, int6
                                                       const void *src, size_t src_size,
                                                       caterva_error *err);
 
+/* The same without decoding, several times as fast: checks the header, the block starts and the
+ * sizes of the streams. Only chunks with a dictionary or delta are decoded. What else is damaged is
+ * stored as it is: a later read returns CATERVA_ECORRUPT, or items that nothing tells to be wrong.
+ * Thread: turns. */
+CATERVA_API caterva_status caterva_chunk_write_undecoded(caterva_array *array, int64_t chunk,
+                                                         const void *src, size_t src_size,
+                                                         caterva_error *err);
+
 /* ---- Any array as a Zarr array ------------------------------------------- */
 
 /* Presents an array to readers of Zarr v3 as it is, without a copy: the Zarr array has the

@@ -111,6 +111,7 @@ static cli_exit copy_resumed(const cli_args *args, const input *in)
     if (code == CLI_OK && to) code = transfer(args, in->from, to);
     if (code == CLI_OK && rename(partial, out) != 0)
         code = cli_fail_sys("cannot rename %s to %s", partial, out);
+    if (code == CLI_OK) output_delete_temporaries(partial);
     free(partial);
     return code;
 }
@@ -135,6 +136,12 @@ static cli_exit copy_items(const cli_args *args, data_format format, const input
     if (in->place.node && format == FORMAT_ARRAY &&
         foreign_can_move(args, in->place.file, in->place.node))
         return foreign_move_in(args, in->place.file, in->place.node, args->positional[1]);
+    if (format == FORMAT_FOREIGN && array && args->keep_chunks && !args->select && !args->astype &&
+        !args->view_dtype) {
+        bool moved;
+        CLI_TRY(foreign_move_file(args, args->positional[1], from, array, &moved));
+        if (moved) return CLI_OK;
+    }
     const origin like = {.array = array, .node = in->place.node};
     CLI_TRY(sink_open(args, args->positional[1], format, from, &like, &to));
     return transfer(args, from, to);
@@ -181,12 +188,10 @@ static cli_exit verify_output(const cli_args *args, input *in)
     return code;
 }
 
-static cli_exit run_convert(const cli_args *args)
+static cli_exit convert_array(const cli_args *args)
 {
     input in = {0};
     data_format format;
-    CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
-    if (convert_is_tree(args)) return convert_tree(args);
     CLI_TRY(output_format(args, &format));
     cli_exit code = prepare(args, &in);
     if (code == CLI_OK) code = check_losses(args, &in);
@@ -195,6 +200,16 @@ static cli_exit run_convert(const cli_args *args)
     if (code == CLI_OK && args->verify) code = verify_output(args, &in);
     input_close(&in);
     return code;
+}
+
+static cli_exit run_convert(const cli_args *args)
+{
+    bool is_tree;
+    CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
+    CLI_TRY(convert_is_tree(args, &is_tree));
+    if (is_tree) return convert_tree(args);
+    if (convert_is_array_in_tree(args)) return convert_array_to_tree(args, convert_array);
+    return convert_array(args);
 }
 
 const cli_command cli_command_convert = {
@@ -206,9 +221,9 @@ const cli_command cli_command_convert = {
         "or, if they do not (raw items), --from or its name. --to or OUT's name (.raw .bin\n"
         ".dat, .npy, .b2nd, .zarr) determines the output format; .zarr is a directory that "
         "is\n"
-        "a b2nd array and a Zarr v3 array. '-' is standard input or output,\n"
-        "for raw and npy. A b2nd copy of a b2nd array keeps its chunks, blocks and codec\n"
-        "unless options change them. Raw input requires --shape and --dtype; --astype\n"
+        "a b2nd array and a Zarr v3 array, or a hierarchy of these. '-' is standard input or\n"
+        "output, for raw and npy. A b2nd copy of a b2nd array keeps its chunks, blocks and\n"
+        "codec unless options change them. Raw input requires --shape and --dtype; --astype\n"
         "converts the items of any input. CSV (.csv) and text (.txt) are read as integers "
         "or\n"
         "floats, or as --dtype; a first row without a number is a header, and empty\n"

@@ -4,6 +4,8 @@
 #include "commands/convert_tree.h"
 
 #include "foreign/values.h"
+#include "sources/described.h"
+#include "sources/dims.h"
 #include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
 #include "sources/resume.h"
@@ -12,8 +14,8 @@
 #include "terminal/progress.h"
 
 #include <caterva_tree.h>
+#include <caterva_upkeep.h>
 #include <caterva_value.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,13 +36,34 @@ static bool is_tree_name(const char *path)
     return has_extension(path, ".b2d") || has_extension(path, ".b2z");
 }
 
-bool convert_is_tree(const cli_args *args)
+bool convert_is_array_in_tree(const cli_args *args)
 {
     const char *in = args->positional[0], *out = args->positional[1];
-    if (strcmp(in, "-") == 0 || cli_is_url(out)) return false;
-    if (foreign_place_is(in)) return is_tree_name(out) && !strstr(out, "::");
-    return (args->to ? foreign_by_name(args->to) : foreign_by_path(out)) &&
-           tree_part_is(args, in);
+    return is_tree_name(out) && !strstr(out, "::") && !cli_is_url(out) && !foreign_place_is(in) &&
+           (strcmp(in, "-") == 0 || !tree_part_is(args, in));
+}
+
+/* Whether the output is a Zarr hierarchy, not a tree or one array. */
+static bool is_zarr(const cli_args *args)
+{
+    const char *out = args->positional[1];
+    return args->to ? strcasecmp(args->to, "zarr") == 0 : has_extension(out, ".zarr");
+}
+
+cli_exit convert_is_tree(const cli_args *args, bool *is)
+{
+    const char *in = args->positional[0], *out = args->positional[1];
+    *is = false;
+    if (strcmp(in, "-") == 0 || cli_is_url(out)) return CLI_OK;
+    if (!foreign_place_is(in)) {
+        bool fits = args->to ? foreign_by_name(args->to) != NULL
+                             : foreign_by_path(out) || is_tree_name(out);
+        *is = fits && tree_part_is(args, in);
+    } else if (!strstr(out, "::")) {
+        *is = is_tree_name(out);
+        if (!*is && is_zarr(args)) return foreign_place_is_tree(in, is);
+    }
+    return CLI_OK;
 }
 
 static cli_exit refuse_options(const cli_args *args)
@@ -226,7 +249,7 @@ static cli_exit copy_array(const to_tree *c, const foreign_node *node, const cha
 {
     source *from;
     sink *to = NULL;
-    const origin like = {.node = node};
+    const origin like = {.node = node, .unsynced = !c->args->go_on};
     CLI_TRY(source_of_foreign(c->in.file, node, &from));
     cli_exit code = c->args->go_on
                         ? sink_of_resumed_array(c->args, url, from, &like, &c->id, &to)
@@ -260,49 +283,94 @@ static cli_exit make_array(const to_tree *c, const foreign_node *node, const cha
     return code;
 }
 
+/* Deletes an array again, and records it as lost, if Zarr has no name for its dtype. */
+static cli_exit drop_unless_zarr(const to_tree *c, const foreign_node *node, const char *name)
+{
+    char *url = url_of(c->folder, name), *text;
+    size_t size;
+    caterva_array *array;
+    caterva_error err;
+    cli_exit code = url ? cli_open_array(c->args, url, CATERVA_MODE_READ, &array) : CLI_IO;
+    if (code == CLI_OK) {
+        caterva_status status = caterva_zarr_metadata(array, &text, &size, &err);
+        if (status == CATERVA_OK) caterva_free(text);
+        caterva_discard(array);
+        if (status == CATERVA_EUNSUPPORTED) {
+            code = foreign_lose(c->in.file, "%s: %s", node->key, err.message);
+            if (code == CLI_OK && caterva_delete(url, NULL, &err) != CATERVA_OK)
+                code = cli_fail_array(url, &err);
+        }
+    }
+    free(url);
+    return code;
+}
+
 static cli_exit make_arrays(const to_tree *c)
 {
+    size_t reported = c->in.file->n_losses;
     cli_exit code = CLI_OK;
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
         const foreign_node *node = &c->in.file->nodes[i];
         const char *name = name_in_tree(c, node);
         if (node->is_group || !name) continue;
         code = make_array(c, node, name);
+        if (code == CLI_OK && is_zarr(c->args)) code = drop_unless_zarr(c, node, name);
     }
+    if (code != CLI_OK) return code;
+    return check_losses(c->args, c->in.path, c->in.file->losses + reported,
+                        c->in.file->n_losses - reported);
+}
+
+/* Gives the finished directory its name. With -f it replaces a tree that nobody is writing. */
+static cli_exit appear_as_folder(const to_tree *c, const char *out)
+{
+    caterva_tree *old;
+    caterva_error err;
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    options.mode = CATERVA_MODE_WRITE;
+    CLI_TRY(output_sync_folder(c->folder));
+    if (rename(c->folder, out) == 0) return CLI_OK;
+    if (!c->args->force) return cli_fail_sys("cannot rename %s to %s", c->folder, out);
+    if (caterva_tree_open(out, &options, &old, &err) != CATERVA_OK)
+        return cli_fail_array(out, &err);
+    char *aside = output_temporary(out, ".old");
+    cli_exit code = aside ? CLI_OK : CLI_IO;
+    if (code == CLI_OK && rename(out, aside) != 0)
+        code = cli_fail_sys("cannot rename %s to %s", out, aside);
+    caterva_tree_close(old, NULL);
+    if (code == CLI_OK && rename(c->folder, out) != 0) {
+        code = cli_fail_sys("cannot rename %s to %s", c->folder, out);
+        (void)!rename(aside, out);
+    } else if (code == CLI_OK) {
+        output_delete_folder(aside);
+    }
+    free(aside);
     return code;
 }
 
-static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+/* Packs a tree into an archive or a Zarr hierarchy. */
+static cli_exit pack(const cli_args *args, const char *folder, const char *out)
 {
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
-
-static void delete_folder(const char *path)
-{
-    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
+    caterva_tree *tree;
+    caterva_error err;
+    progress bar;
+    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
+    options.overwrite = args->force;
+    options.zarr = is_zarr(args);
+    options.progress = progress_of(&bar);
+    if (caterva_tree_open(folder, NULL, &tree, &err) != CATERVA_OK)
+        return cli_fail_array(folder, &err);
+    progress_start(&bar, args, 0);
+    caterva_status status = caterva_tree_pack(tree, out, &options, &err);
+    progress_end(&bar);
+    caterva_tree_close(tree, NULL);
+    return status == CATERVA_OK ? CLI_OK : cli_fail_array(out, &err);
 }
 
 /* Gives the finished directory its name, or packs it. */
 static cli_exit appear(const to_tree *c, const char *out)
 {
-    caterva_tree *tree;
-    caterva_error err;
-    if (has_extension(out, ".b2d")) {
-        if (rename(c->folder, out) == 0) return CLI_OK;
-        return cli_fail_sys("cannot rename %s to %s", c->folder, out);
-    }
-    progress bar;
-    caterva_tree_pack_options options = CATERVA_TREE_PACK_INIT;
-    options.overwrite = c->args->force;
-    options.progress = progress_of(&bar);
-    if (caterva_tree_open(c->folder, NULL, &tree, &err) != CATERVA_OK)
-        return cli_fail_array(c->folder, &err);
-    progress_start(&bar, c->args, 0);
-    caterva_status status = caterva_tree_pack(tree, out, &options, &err);
-    progress_end(&bar);
-    caterva_tree_close(tree, NULL);
-    return status == CATERVA_OK ? CLI_OK : cli_fail_array(out, &err);
+    return has_extension(out, ".b2d") ? appear_as_folder(c, out) : pack(c->args, c->folder, out);
 }
 
 static void print_plan(const to_tree *c)
@@ -317,6 +385,15 @@ static void print_plan(const to_tree *c)
     }
 }
 
+/* Gives the tree its name, and deletes what is left of the folder. */
+static cli_exit end_tree(const to_tree *c, const char *out, cli_exit code)
+{
+    if (code == CLI_OK) code = appear(c, out);
+    if (c->folder && (code == CLI_OK || !c->args->go_on)) output_delete_folder(c->folder);
+    if (c->folder) cli_forget_file(c->folder);
+    return code;
+}
+
 /* Makes the folder and its groups, or opens the folder of an earlier run. */
 static cli_exit begin_tree(to_tree *c, const char *out)
 {
@@ -324,6 +401,7 @@ static cli_exit begin_tree(to_tree *c, const char *out)
     if (!temporary) return CLI_IO;
     if (!c->args->go_on) {
         c->folder = temporary;
+        cli_mind_file(temporary);
         return make_groups(c, temporary);
     }
     c->folder = resume_path(out, ".b2d");
@@ -334,7 +412,7 @@ static cli_exit begin_tree(to_tree *c, const char *out)
         code = make_groups(c, temporary);
         if (code == CLI_OK && rename(temporary, c->folder) != 0)
             code = cli_fail_sys("cannot rename %s to %s", temporary, c->folder);
-        if (code != CLI_OK) delete_folder(temporary);
+        if (code != CLI_OK) output_delete_folder(temporary);
     }
     free(temporary);
     return code;
@@ -351,13 +429,61 @@ static cli_exit run_to_tree(to_tree *c)
         print_plan(c);
         return CLI_OK;
     }
-    CLI_TRY(output_check_array(out, c->args->force && has_extension(out, ".b2z")));
+    CLI_TRY(output_check_array(out, c->args->force));
     cli_mind_temporaries();
     cli_exit code = begin_tree(c, out);
     if (code == CLI_OK) code = make_arrays(c);
     if (code == CLI_OK && c->args->go_on) code = check_mark(c, true);
-    if (code == CLI_OK) code = appear(c, out);
-    if (c->folder && (code == CLI_OK || !c->args->go_on)) delete_folder(c->folder);
+    code = end_tree(c, out, code);
+    if (code == CLI_OK && c->args->go_on) output_delete_temporaries(out);
+    return code;
+}
+
+/* ---- One array in a tree ---------------------------------------------------------------- */
+
+/* Sets `name` to that of the array: the name of the file, without its extension. */
+static void name_of_array(const char *path, char name[MAX_TREE_NAME + 1])
+{
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const char *dot = strrchr(last, '.');
+    size_t size = dot && dot > last ? (size_t)(dot - last) : strlen(last);
+    snprintf(name, MAX_TREE_NAME + 1, "%.*s", size > MAX_TREE_NAME ? 0 : (int)size, last);
+    if (!*name || strcmp(path, "-") == 0 || fault_of(name, size)) strcpy(name, "data");
+}
+
+cli_exit convert_array_to_tree(const cli_args *args, cli_exit (*convert)(const cli_args *))
+{
+    char name[MAX_TREE_NAME + 1];
+    cli_args inner = *args;
+    caterva_tree *tree;
+    caterva_error err;
+    to_tree c = {.args = args};
+    const char *out = args->positional[1];
+    if (args->go_on)
+        return cli_fail(CLI_USAGE, "--resume of one array requires an array as output");
+    if (args->to && strcmp(args->to, "b2nd") != 0)
+        return cli_fail(CLI_USAGE, "%s is a tree, but --to is %s", out, args->to);
+    CLI_TRY(output_check_array(out, args->force));
+    cli_mind_temporaries();
+    c.folder = output_temporary(out, ".b2d");
+    if (!c.folder) return CLI_IO;
+    name_of_array(args->positional[0], name);
+    char *url = url_of(args->dry_run ? out : c.folder, name);
+    cli_exit code = url ? CLI_OK : CLI_IO;
+    inner.positional[1] = url;
+    inner.to = "b2nd";
+    if (args->dry_run) {
+        if (code == CLI_OK) code = convert(&inner);
+    } else {
+        cli_mind_file(c.folder);
+        if (code == CLI_OK && (caterva_tree_create(c.folder, NULL, &tree, &err) != CATERVA_OK ||
+                               caterva_tree_close(tree, &err) != CATERVA_OK))
+            code = cli_fail_array(c.folder, &err);
+        if (code == CLI_OK) code = convert(&inner);
+        code = end_tree(&c, out, code);
+    }
+    free(url);
+    free(c.folder);
     return code;
 }
 
@@ -415,8 +541,21 @@ static cli_exit write_array(const cli_args *args, foreign_writer *writer, const 
     return code;
 }
 
+/* Whether an array is the coordinate of the dimension that has its name. */
+static bool is_coordinate(caterva_array *array, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    const char **dims = info_of(array)->ndim == 1 ? dims_of(array) : NULL;
+    bool is = dims && dims[0] && strcmp(dims[0], slash ? slash + 1 : name) == 0;
+    caterva_free(dims);
+    return is;
+}
+
+/* Arrays are written in the turn of coordinates or in the one of the others. */
+typedef enum turn { ALL, COORDINATES, OTHERS } turn;
+
 static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
-                            const tree_part *part, const caterva_tree_entry *entry)
+                            const tree_part *part, const caterva_tree_entry *entry, turn which)
 {
     caterva_array *array;
     const char *name = tree_part_name(part, entry);
@@ -424,14 +563,15 @@ static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
     if (!key) return CLI_IO;
     cli_exit code = CLI_OK;
     if (entry->kind == CATERVA_TREE_GROUP) {
-        code = add_group(writer, part, entry->key, key + 2);
+        if (which != OTHERS) code = add_group(writer, part, entry->key, key + 2);
     } else if (entry->kind == CATERVA_TREE_OTHER) {
-        code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
+        if (which != OTHERS) code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
                                     entry->kind_name);
     } else {
         code = tree_part_open_array(args, part, entry, &array);
         if (code == CLI_OK) {
-            code = write_array(args, writer, key + 2, array);
+            if (which == ALL || is_coordinate(array, name) == (which == COORDINATES))
+                code = write_array(args, writer, key + 2, array);
             caterva_discard(array);
         } else if (code == CLI_NO) {
             code = CLI_OK; /* deleted after the tree was listed */
@@ -448,17 +588,29 @@ static size_t depth_of(const tree_part *part, const caterva_tree_entry *entry)
     return depth;
 }
 
+/* Writes the entries of one depth, and subtracts them from *left. */
+static cli_exit write_level(const cli_args *args, foreign_writer *writer, const tree_part *part,
+                            size_t depth, turn which, size_t *left)
+{
+    for (size_t i = 0; i < part->list->n; i++) {
+        if (depth_of(part, part->list->entries[i]) != depth) continue;
+        if (left) --*left;
+        CLI_TRY(write_entry(args, writer, part, part->list->entries[i], which));
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+    }
+    return CLI_OK;
+}
+
 /* Arrays precede the groups beside them: groups share the dimensions of those above. */
 static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tree_part *part)
 {
     CLI_TRY(add_group(writer, part, part->group, "/"));
-    for (size_t depth = 0, left = part->list->n; left > 0; depth++) {
-        for (size_t i = 0; i < part->list->n; i++) {
-            if (depth_of(part, part->list->entries[i]) != depth) continue;
-            left--;
-            CLI_TRY(write_entry(args, writer, part, part->list->entries[i]));
-            if (cli_interrupted()) return CLI_INTERRUPTED;
-        }
+    size_t left = part->list->n;
+    for (size_t depth = 0; left > 0; depth++) {
+        if (writer->coordinates_first)
+            CLI_TRY(write_level(args, writer, part, depth, COORDINATES, NULL));
+        CLI_TRY(write_level(args, writer, part, depth,
+                            writer->coordinates_first ? OTHERS : ALL, &left));
     }
     return check_losses(args, writer->path, writer->losses, writer->n_losses);
 }
@@ -466,8 +618,6 @@ static cli_exit write_all(const cli_args *args, foreign_writer *writer, const tr
 static cli_exit run_from_tree(const cli_args *args)
 {
     tree_part part;
-    if (args->go_on)
-        return cli_fail(CLI_USAGE, "--resume requires an array or a tree as output");
     foreign_writer *writer = NULL;
     const char *out = args->positional[1];
     const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(out);
@@ -483,10 +633,99 @@ static cli_exit run_from_tree(const cli_args *args)
     return code;
 }
 
+/* ---- From a tree to a tree -------------------------------------------------------------- */
+
+static cli_exit copy_member(const cli_args *args, const tree_part *part,
+                            const caterva_tree_entry *entry, const char *folder)
+{
+    progress bar;
+    caterva_error err;
+    caterva_array *array;
+    caterva_copy_options options = CATERVA_COPY_INIT;
+    cli_exit code = tree_part_open_array(args, part, entry, &array);
+    if (code != CLI_OK) return code == CLI_NO ? CLI_OK : code; /* it was deleted meanwhile */
+    char *url = url_of(folder, tree_part_name(part, entry));
+    options.memory = args->memory;
+    options.progress = progress_of(&bar);
+    progress_start(&bar, args, 0);
+    if (!url)
+        code = CLI_IO;
+    else if (caterva_copy(array, url, &options, NULL, &err) != CATERVA_OK)
+        code = cli_fail_array(entry->key, &err);
+    progress_end(&bar);
+    free(url);
+    caterva_discard(array);
+    return code;
+}
+
+static cli_exit copy_groups(const tree_part *part, caterva_tree *to)
+{
+    caterva_error err;
+    foreign_node root = {.key = "/", .is_group = true};
+    cli_exit code = take_group(part, part->group, &root);
+    if (code == CLI_OK) code = set_group(to, "/", &root);
+    foreign_node_clear(&root);
+    for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        if (entry->kind != CATERVA_TREE_GROUP) continue;
+        foreign_node node = {.key = (char *)entry->key, .is_group = true};
+        char *key = url_of("", tree_part_name(part, entry));
+        code = key ? take_group(part, entry->key, &node) : CLI_IO;
+        if (code == CLI_OK) code = set_group(to, key + 2, &node);
+        foreign_node_clear(&node);
+        free(key);
+    }
+    if (code == CLI_OK && caterva_tree_commit(to, &err) != CATERVA_OK)
+        code = cli_fail_array(part->path, &err);
+    return code;
+}
+
+static cli_exit copy_members(const to_tree *c, const tree_part *part)
+{
+    caterva_tree *to;
+    caterva_error err;
+    if (caterva_tree_create(c->folder, NULL, &to, &err) != CATERVA_OK)
+        return cli_fail_array(c->folder, &err);
+    cli_exit code = copy_groups(part, to);
+    caterva_tree_close(to, NULL);
+    for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
+        const caterva_tree_entry *entry = part->list->entries[i];
+        if (entry->kind == CATERVA_TREE_ARRAY) code = copy_member(c->args, part, entry, c->folder);
+        if (entry->kind == CATERVA_TREE_OTHER)
+            cli_warn("%s: %s is a %s, not an array", part->path, entry->key, entry->kind_name);
+        if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
+    }
+    return code;
+}
+
+/* Copies a tree, a Zarr hierarchy of ours or a group in one. */
+static cli_exit copy_tree(const cli_args *args)
+{
+    tree_part part;
+    to_tree c = {.args = args};
+    const char *in = args->positional[0], *out = args->positional[1];
+    CLI_TRY(output_check_array(out, args->force));
+    cli_mind_temporaries();
+    if (is_zarr(args) && !tree_part_is_within(in)) return pack(args, in, out);
+    cli_exit code = tree_part_open(args, in, &part);
+    if (code == CLI_OK) c.folder = output_temporary(out, ".b2d");
+    if (c.folder) cli_mind_file(c.folder);
+    if (code == CLI_OK) code = c.folder ? copy_members(&c, &part) : CLI_IO;
+    code = end_tree(&c, out, code);
+    free(c.folder);
+    tree_part_close(&part);
+    return code;
+}
+
 cli_exit convert_tree(const cli_args *args)
 {
     CLI_TRY(refuse_options(args));
-    if (!is_tree_name(args->positional[1])) return run_from_tree(args);
+    if (!foreign_place_is(args->positional[0])) {
+        if (args->go_on)
+            return cli_fail(CLI_USAGE, "--resume requires a file of another format as input");
+        return is_zarr(args) || is_tree_name(args->positional[1]) ? copy_tree(args)
+                                                                  : run_from_tree(args);
+    }
     to_tree c = {.args = args};
     cli_exit code = run_to_tree(&c);
     foreign_place_close(&c.in);

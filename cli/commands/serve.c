@@ -3,26 +3,32 @@
 
 enum { DEFAULT_PORT = 8080, CACHE = 32 << 20 };
 
-static cli_exit serve(const cli_args *args, const shelf *all)
+static cli_exit serve(const cli_args *args, shelves *offered)
 {
     http_options options = {.address = args->bind ? args->bind : "127.0.0.1",
                             .port = args->port < 0 ? DEFAULT_PORT : (int)args->port};
-    if (all->n == 0) return cli_fail(CLI_IO, "there is no array or tree to serve");
+    const shelf *all = shelves_take(offered, false);
+    size_t n = all->n;
     if (all->is_cut) cli_warn("only the first %d files are served", SHELF_MOST);
-    answerer *answers = answerer_new(all);
+    if (all->n_linked > 0)
+        cli_warn("not served, because of symbolic links in their directories: %zu",
+                 all->n_linked);
+    shelves_give(offered, all);
+    if (n == 0) return cli_fail(CLI_IO, "there is no array or tree to serve");
+    answerer *answers = answerer_new(offered);
     if (!answers) return CLI_IO;
-    cli_exit code = http_serve(answers, &options, all->n);
+    cli_exit code = http_serve(answers, &options, n);
     answerer_free(answers);
     return code;
 }
 
 static cli_exit run_serve(const cli_args *args)
 {
-    shelf all;
+    shelves *offered;
     (void)caterva_cache_set_limit(CACHE, NULL);
-    cli_exit code = shelf_fill(args->files, args->n_positional, &all);
-    if (code == CLI_OK) code = serve(args, &all);
-    shelf_free(&all);
+    CLI_TRY(shelves_new(args->files, args->n_positional, &offered));
+    cli_exit code = serve(args, offered);
+    shelves_free(offered);
     return code;
 }
 

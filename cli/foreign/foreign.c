@@ -18,13 +18,13 @@
 /* ---- Formats ---------------------------------------------------------------------------- */
 
 static const foreign_info infos[] = {
-    {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL},
-    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", &foreign_cdf},
-    {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr},
-    {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL},
-    {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti},
-    {"npz", "an npz file", ".npz", NULL, &foreign_npz},
-    {"nrrd", "an NRRD file", ".nrrd .nhdr", NULL, &foreign_nrrd},
+    {"hdf5", "an HDF5 file", ".h5 .hdf5 .he5", "caterva-hdf5", NULL, true},
+    {"netcdf", "a NetCDF file", ".nc .nc4 .cdf", "caterva-netcdf", &foreign_cdf, true},
+    {"zarr", "a Zarr store", ".zarr", NULL, &foreign_zarr, true},
+    {"tiff", "a TIFF picture", ".tif .tiff .btf .tf8", "caterva-tiff", NULL, false},
+    {"nifti", "a NIfTI image", ".nii .nii.gz .hdr .hdr.gz .img .img.gz", NULL, &foreign_nifti, false},
+    {"npz", "an npz file", ".npz", NULL, &foreign_npz, false},
+    {"nrrd", "an NRRD file", ".nrrd .nhdr", NULL, &foreign_nrrd, false},
 };
 #define N_INFOS (sizeof infos / sizeof infos[0])
 
@@ -132,21 +132,29 @@ static cli_exit format_of(const foreign_info *info, const char *path, bool to_wr
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
-/* Removes attributes that have a name of ours with another meaning: they are losses. */
-static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
+bool foreign_is_reserved(const foreign_node *node, const char *name)
 {
     static const char *const names[] = {"_caterva",        "_caterva_convert", "dims", "attrs",
                                         "dimension_names", "_ARRAY_DIMENSIONS"};
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
-        size_t i = 0;
-        while (i < node->n_attributes && strcmp(node->attributes[i].name, names[k]) != 0) i++;
-        if (i == node->n_attributes || (node->is_group && strcmp(names[k], "dims") == 0)) continue;
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strcmp(names[k], name) == 0) return !node->is_group || strcmp(name, "dims") != 0;
+    return false;
+}
+
+/* Removes attributes that have a name of ours with another meaning: they are losses. */
+static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
+{
+    for (size_t i = 0; i < node->n_attributes;) {
+        foreign_attribute *a = &node->attributes[i];
+        if (!foreign_is_reserved(node, a->name)) {
+            i++;
+            continue;
+        }
         CLI_TRY(foreign_lose(file, "%s: the attribute %s, whose name is reserved", node->key,
-                             names[k]));
-        free(node->attributes[i].name);
-        free(node->attributes[i].value);
-        memmove(&node->attributes[i], &node->attributes[i + 1],
-                (--node->n_attributes - i) * sizeof *node->attributes);
+                             a->name));
+        free(a->name);
+        free(a->value);
+        memmove(a, a + 1, (--node->n_attributes - i) * sizeof *a);
     }
     return CLI_OK;
 }
@@ -193,15 +201,46 @@ void foreign_close(foreign_file *file)
     if (file->close) file->close(file);
     for (size_t i = 0; i < file->n; i++) free_members(&file->nodes[i]);
     free(file->nodes);
+    free(file->index);
     free_texts(file->losses, file->n_losses);
     free(file);
 }
 
-const foreign_node *foreign_find(const foreign_file *file, const char *key)
+/* A hash table of the first `n` nodes, with more than twice as many places. */
+typedef struct foreign_index {
+    size_t n, room;
+    size_t places[]; /* number of the node + 1; 0: free */
+} foreign_index;
+
+/* Returns the place of a key, or the free one where it would be. */
+static size_t *place_of(const foreign_file *file, const char *key)
 {
-    for (size_t i = 0; i < file->n; i++)
-        if (strcmp(file->nodes[i].key, key) == 0) return &file->nodes[i];
-    return NULL;
+    foreign_index *index = file->index;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = key; *c; c++) hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    size_t at = (size_t)(hash ^ hash >> 32) & (index->room - 1);
+    while (index->places[at] && strcmp(file->nodes[index->places[at] - 1].key, key) != 0)
+        at = (at + 1) & (index->room - 1);
+    return &index->places[at];
+}
+
+const foreign_node *foreign_find(foreign_file *file, const char *key)
+{
+    size_t room = file->index ? file->index->room : 64;
+    while (room <= 2 * file->n) room *= 2;
+    if (!file->index || room > file->index->room) {
+        free(file->index);
+        file->index = calloc(1, sizeof *file->index + room * sizeof *file->index->places);
+        if (file->index) file->index->room = room;
+    }
+    if (!file->index) return NULL;
+    for (size_t i = file->index->n; i < file->n; i++) {
+        size_t *place = place_of(file, file->nodes[i].key);
+        if (!*place) *place = i + 1;
+    }
+    file->index->n = file->n;
+    const size_t place = *place_of(file, key);
+    return place ? &file->nodes[place - 1] : NULL;
 }
 
 cli_exit foreign_create(const foreign_info *info, const char *path, bool force,
@@ -266,7 +305,12 @@ foreign_node *foreign_add(foreign_file *file, const char *key, bool is_group)
     return node;
 }
 
-void foreign_drop(foreign_file *file) { free_members(&file->nodes[--file->n]); }
+void foreign_drop(foreign_file *file)
+{
+    free_members(&file->nodes[--file->n]);
+    free(file->index);
+    file->index = NULL;
+}
 
 void foreign_node_clear(foreign_node *node)
 {

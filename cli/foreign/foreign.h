@@ -47,8 +47,10 @@ struct foreign_file {
     size_t n;
     char **losses; /* sentences about what is in the file but in no node */
     size_t n_losses;
+    bool is_array; /* a format with groups, but this is one array: "/data" in a group without attributes */
     int threads; /* at most this many decode; 0: all cores. May be set after `open` */
     void *own;
+    struct foreign_index *index; /* of foreign_find */
 
     /* Reads the items from start[d] to stop[d] of axis d, at least one, to `dst` in C order. Any
      * order of boxes is allowed; boxes of whole stored chunks are the cheapest. */
@@ -56,7 +58,7 @@ struct foreign_file {
                      const int64_t *stop, void *dst);
 
     /* Reads a chunk as it is stored: the Blosc2 chunk of an array whose chunk_shape and block_shape
-     * it has, for caterva_chunk_write_stored. `index` counts chunks in C order. *size is 0 if this
+     * it has, for caterva_chunk_write_undecoded. `index` counts chunks in C order. *size is 0 if this
      * chunk must be read as items. NULL if the array's `block_shape` is 0 in all arrays. Release
      * *chunk with free. */
     cli_exit (*read_stored)(foreign_file *self, const foreign_node *array, int64_t index,
@@ -77,6 +79,7 @@ struct foreign_writer {
     const char *path; /* borrowed; for messages */
     int threads;      /* at most this many encode; 0: all cores */
     bool in_order;    /* set by `create`: boxes must be the next runs of items in C order */
+    bool coordinates_first; /* set by `create`: they precede the other arrays of a group */
     void *own;
 
     /* Adds a group or array, after the group that it is in. "/" is added first, with the attributes
@@ -138,6 +141,8 @@ CLI_API cli_exit foreign_set_packed(foreign_node *node, const char *name, void *
                                     size_t size);
 CLI_API cli_exit foreign_copy_packed(foreign_node *node, const char *name, const void *value,
                                      size_t size);
+/* Whether the name has a meaning of its own in arrays and trees, so that it is left out. */
+CLI_API bool foreign_is_reserved(const foreign_node *node, const char *name);
 /* NULL if there is no attribute of that name. */
 CLI_API const foreign_attribute *foreign_attribute_of(const foreign_node *node,
                                                       const char *name);
@@ -164,6 +169,7 @@ typedef struct foreign_info {
     const char *extensions; /* ".h5 .hdf5 .he5" */
     const char *package;    /* of the plug-in, "caterva-hdf5", or NULL */
     const foreign_format *format; /* in the program; NULL: in the plug-in. Its `create` may be */
+    bool has_groups;
 } foreign_info;
 
 /* Returns the format of a file that begins with the `size` bytes `head`, or NULL. */
@@ -178,8 +184,8 @@ const char *foreign_name(size_t i); /* NULL after the last */
 cli_exit foreign_open(const foreign_info *info, const char *path, foreign_file **out);
 void foreign_close(foreign_file *file);
 
-/* Returns the node of a key, or NULL. */
-const foreign_node *foreign_find(const foreign_file *file, const char *key);
+/* Returns the node of a key, the first one if there are several, or NULL. */
+const foreign_node *foreign_find(foreign_file *file, const char *key);
 
 /* Begins a file. Release *out with foreign_finish or foreign_abandon. */
 cli_exit foreign_create(const foreign_info *info, const char *path, bool force,

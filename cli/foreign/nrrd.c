@@ -335,6 +335,14 @@ static void dtype_of(const header *h, char dtype[32])
     }
 }
 
+static cli_exit check_encoding(const foreign_file *file, const header *h)
+{
+    const char *encoding = field_of(h, "encoding");
+    if (encoding && is_among(encoding, "raw,gzip,gz")) return CLI_OK;
+    return cli_fail(CLI_UNSUPPORTED, "%s: the items are encoded as %.20s; raw and gzip are known",
+                    file->path, encoding ? encoding : "nothing");
+}
+
 static cli_exit set_shape(foreign_file *file, foreign_node *node, const header *h)
 {
     char dtype[32];
@@ -353,6 +361,7 @@ static cli_exit set_shape(foreign_file *file, foreign_node *node, const header *
                             sizes[d]);
         shape[d] = (int64_t)sizes[d];
     }
+    CLI_TRY(check_encoding(file, h)); /* text has no byte order */
     dtype_of(h, dtype);
     if (!*dtype)
         return cli_fail(CLI_CORRUPT,
@@ -491,11 +500,7 @@ static cli_exit open_items(foreign_file *file, const foreign_node *node, const h
     scan_numbers(field_of(h, "line skip"), &lines, 1);
     scan_numbers(field_of(h, "byte skip"), &bytes, 1);
     CLI_TRY(items_size(file->path, node, &size));
-    bool is_gzip = encoding && is_among(encoding, "gzip,gz");
-    if (!encoding || (!is_gzip && !is_among(encoding, "raw")))
-        return cli_fail(CLI_UNSUPPORTED,
-                        "%s: the items are encoded as %.20s; raw and gzip are known",
-                        file->path, encoding ? encoding : "nothing");
+    bool is_gzip = is_among(encoding, "gzip,gz");
     CLI_TRY(packed_open(path, PACKING_NONE, 0, -1, &own->items));
     CLI_TRY(skip_lines(own->items, path, lines, &start));
     if (bytes < -1 || bytes > 9e15 || (is_gzip && bytes < 0))

@@ -1,9 +1,9 @@
 /* Room: cli/foreign. Zarr arrays and groups of both versions in a local directory, read with the
  * codecs that most of them have. Formats: https://zarr-specs.readthedocs.io (v2, v3, sharding).
  *
- * A chunk is a file, or a range of the file of a shard, and is read and decoded as a whole; the last
- * one is kept. The shape of what is decoded at once is the node's chunk_shape. A chunk that does not
- * exist holds the fill value. */
+ * A chunk is a file, or a range of the file of a shard, and is read and decoded as a whole, by several
+ * threads if a box has several; the last one is kept. The shape of what is decoded at once is the
+ * node's chunk_shape. A chunk that does not exist holds the fill value. */
 #include "foreign/formats.h"
 #include "formats/descr.h"
 #include "formats/strided.h"
@@ -17,6 +17,9 @@
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +35,8 @@
 #define MAX_CHUNK (INT64_C(1) << 31)             /* bytes of a decoded chunk */
 #define MAX_METADATA (INT64_C(64) << 20)         /* bytes of a zarr.json */
 #define MISSING UINT64_MAX                       /* of entries in the index of a shard */
+#define MEMORY (INT64_C(64) << 20)               /* of all threads that decode */
+enum { MAX_THREADS = 64 };
 
 typedef enum codec { CODEC_BLOSC, CODEC_ZSTD, CODEC_GZIP, CODEC_ZLIB, CODEC_CRC32C } codec;
 
@@ -43,6 +48,13 @@ typedef struct pipeline {
     bool reordered;
 } pipeline;
 
+/* A decoded chunk. at[0] -1: none. */
+typedef struct decoded {
+    int64_t at[CATERVA_MAX_DIMS]; /* its index, in chunks */
+    uint8_t *items;
+    bool missing; /* it does not exist */
+} decoded;
+
 typedef struct zarr_array {
     char *folder;
     const char *prefix; /* of chunk keys: "c" and the separator, or nothing */
@@ -52,12 +64,28 @@ typedef struct zarr_array {
     int64_t shard_shape[CATERVA_MAX_DIMS];
     pipeline index;
     int64_t chunk_size; /* bytes, decoded */
-    /* The last decoded chunk and the last index of a shard. -1: none. */
-    int64_t at[CATERVA_MAX_DIMS], shard_at[CATERVA_MAX_DIMS];
-    uint8_t *items;
-    bool missing;
+    decoded last;         /* that was decoded */
+    /* The last index of a shard. -1: none. */
+    pthread_mutex_t lock;
+    int64_t shard_at[CATERVA_MAX_DIMS];
     uint64_t *entries; /* offset and size of each chunk of the shard; NULL: the shard is missing */
 } zarr_array;
+
+/* ---- Failures --------------------------------------------------------------------------- */
+
+/* Whether one of the threads that decode has reported a failure: the others then do not. */
+static atomic_bool was_reported;
+
+static CLI_PRINTF(2, 3) cli_exit fail_once(cli_exit code, const char *fmt, ...)
+{
+    char sentence[PATH_MAX + 200];
+    va_list arguments;
+    if (atomic_exchange(&was_reported, true)) return code;
+    va_start(arguments, fmt);
+    vsnprintf(sentence, sizeof sentence, fmt, arguments);
+    va_end(arguments);
+    return cli_fail(code, "%s", sentence);
+}
 
 /* ---- Files ------------------------------------------------------------------------------ */
 
@@ -79,14 +107,14 @@ static cli_exit read_file(const char *path, int64_t at, int64_t size, uint8_t **
     if (size < 0) size = st.st_size;
     if (at < 0 || size > st.st_size - at || size > 2 * MAX_CHUNK) {
         close(fd);
-        return cli_fail(CLI_CORRUPT, "%s is shorter than its index says", path);
+        return fail_once(CLI_CORRUPT, "%s is shorter than its index says", path);
     }
     uint8_t *room = cli_alloc((size_t)size);
     cli_exit code = room ? CLI_OK : CLI_IO;
     for (int64_t done = 0; code == CLI_OK && done < size;) {
         ssize_t n = pread(fd, room + done, (size_t)(size - done), at + done);
         if (n < 0) code = cli_fail_sys("cannot read %s", path);
-        if (n == 0) code = cli_fail(CLI_CORRUPT, "%s ends early", path);
+        if (n == 0) code = fail_once(CLI_CORRUPT, "%s ends early", path);
         done += n;
     }
     close(fd);
@@ -113,7 +141,7 @@ static cli_exit take(buffer *b, uint8_t *bytes, int64_t size)
 
 static cli_exit damaged(const char *path, const char *name)
 {
-    return cli_fail(CLI_CORRUPT, "%s: the bytes are not what the codec %s writes", path, name);
+    return fail_once(CLI_CORRUPT, "%s: the bytes are not what the codec %s writes", path, name);
 }
 
 static cli_exit decode_blosc(const char *path, buffer *b, int64_t room)
@@ -160,22 +188,28 @@ static cli_exit decode_zstd(const char *path, buffer *b, int64_t room)
     return failed ? damaged(path, "zstd") : code;
 #else
     (void)b, (void)room;
-    return cli_fail(CLI_UNSUPPORTED, "%s: this caterva was built without zstd", path);
+    return fail_once(CLI_UNSUPPORTED, "%s: this caterva was built without zstd", path);
 #endif
+}
+
+static uint32_t crc_table[256];
+
+static void make_crc_table(void)
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ UINT32_C(0x82f63b78) : c >> 1;
+        crc_table[i] = c;
+    }
 }
 
 /* CRC-32C (Castagnoli), as in RFC 3720. */
 static uint32_t crc32c(const uint8_t *bytes, int64_t size)
 {
-    static uint32_t table[256];
-    if (!table[1])
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t c = i;
-            for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ UINT32_C(0x82f63b78) : c >> 1;
-            table[i] = c;
-        }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, make_crc_table);
     uint32_t crc = UINT32_MAX;
-    for (int64_t i = 0; i < size; i++) crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 255];
+    for (int64_t i = 0; i < size; i++) crc = crc >> 8 ^ crc_table[(crc ^ bytes[i]) & 255];
     return ~crc;
 }
 
@@ -198,7 +232,7 @@ static cli_exit check_crc(const char *path, buffer *b)
         b->size -= 4;
         return CLI_OK;
     }
-    return cli_fail(CLI_CORRUPT, "%s: a checksum is wrong", path);
+    return fail_once(CLI_CORRUPT, "%s: a checksum is wrong", path);
 }
 
 /* Decodes to exactly `size` bytes. */
@@ -216,7 +250,7 @@ static cli_exit decode(const char *path, const pipeline *p, buffer *b, int64_t s
         }
     }
     if (b->size == size) return CLI_OK;
-    return cli_fail(CLI_CORRUPT, "%s has %lld bytes of items, but a chunk has %lld", path,
+    return fail_once(CLI_CORRUPT, "%s has %lld bytes of items, but a chunk has %lld", path,
                     (long long)b->size, (long long)size);
 }
 
@@ -238,7 +272,7 @@ static char *chunk_path(const zarr_array *a, int ndim, const int64_t *index)
     return path;
 }
 
-/* Reads the index of a shard, unless it is the last one read. */
+/* Reads the index of a shard, unless it is the last one read. The caller has the lock. */
 static cli_exit read_index(zarr_array *a, const foreign_node *node, const char *path,
                            const int64_t *shard)
 {
@@ -276,11 +310,14 @@ static cli_exit read_chunk_bytes(zarr_array *a, const foreign_node *node, const 
     *path = chunk_path(a, node->ndim, shard);
     if (!*path) return CLI_IO;
     if (!a->sharded) return read_file(*path, 0, -1, &b->bytes, &b->size);
-    CLI_TRY(read_index(a, node, *path, shard));
-    if (!a->entries || a->entries[2 * inside] == MISSING) return CLI_OK;
-    uint64_t at = a->entries[2 * inside], size = a->entries[2 * inside + 1];
+    pthread_mutex_lock(&a->lock);
+    cli_exit code = read_index(a, node, *path, shard);
+    uint64_t at = a->entries ? a->entries[2 * inside] : MISSING;
+    uint64_t size = a->entries ? a->entries[2 * inside + 1] : 0;
+    pthread_mutex_unlock(&a->lock);
+    if (code != CLI_OK || at == MISSING) return code;
     if (at > INT64_MAX || size > INT64_MAX)
-        return cli_fail(CLI_CORRUPT, "%s: the index is damaged", *path);
+        return fail_once(CLI_CORRUPT, "%s: the index is damaged", *path);
     return read_file(*path, (int64_t)at, (int64_t)size, &b->bytes, &b->size);
 }
 
@@ -288,7 +325,7 @@ static cli_exit read_chunk_bytes(zarr_array *a, const foreign_node *node, const 
 static cli_exit reorder(const zarr_array *a, const foreign_node *node, buffer *b)
 {
     strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
-    int64_t src = node->item_size, dst = node->item_size;
+    int64_t src = node->item_size, dst = src;
     uint8_t *items = cli_alloc((size_t)b->size);
     if (!items) return CLI_IO;
     for (int d = node->ndim - 1; d >= 0; d--) {
@@ -303,15 +340,15 @@ static cli_exit reorder(const zarr_array *a, const foreign_node *node, buffer *b
     return take(b, items, b->size);
 }
 
-/* Makes the chunk the array's current one: a->items, or a->missing. */
-static cli_exit load_chunk(zarr_array *a, const foreign_node *node, const int64_t *index)
+/* Decodes a chunk, unless `c` is it already. */
+static cli_exit load_chunk(zarr_array *a, const foreign_node *node, const int64_t *index,
+                           decoded *c)
 {
     buffer b = {NULL, 0};
     char *path = NULL;
-    if (a->at[0] >= 0 && memcmp(a->at, index, sizeof a->at) == 0) return CLI_OK;
-    free(a->items);
-    a->items = NULL;
-    a->at[0] = -1;
+    if (c->at[0] >= 0 && memcmp(c->at, index, sizeof c->at) == 0) return CLI_OK;
+    free(c->items);
+    *c = (decoded){.at = {-1}};
     cli_exit code = read_chunk_bytes(a, node, index, &path, &b);
     if (code == CLI_OK && b.bytes) code = decode(path, &a->chunk, &b, a->chunk_size);
     if (code == CLI_OK && b.bytes && a->chunk.reordered) code = reorder(a, node, &b);
@@ -320,50 +357,114 @@ static cli_exit load_chunk(zarr_array *a, const foreign_node *node, const int64_
         free(b.bytes);
         return code;
     }
-    a->items = b.bytes;
-    a->missing = !b.bytes;
-    memcpy(a->at, index, sizeof a->at);
+    c->items = b.bytes;
+    c->missing = !b.bytes;
+    memcpy(c->at, index, sizeof c->at);
     return CLI_OK;
 }
 
-/* Copies the part of the current chunk that is in the box. */
-static void copy_part(const zarr_array *a, const foreign_node *node, const int64_t *index,
-                      const int64_t *start, const int64_t *stop, uint8_t *dst)
+/* A box that is being read. Threads take its chunks in C order. */
+typedef struct task {
+    const foreign_node *node;
+    const int64_t *start, *stop;
+    uint8_t *dst;
+    pthread_mutex_t lock; /* of the members below */
+    int64_t next[CATERVA_MAX_DIMS];
+    bool done;
+    cli_exit code;
+} task;
+
+/* Copies the part of a chunk that is in the box. */
+static void copy_part(const task *t, const decoded *c)
 {
+    const foreign_node *node = t->node;
     strided_copy copy = {.ndim = node->ndim, .item_size = node->item_size};
-    int64_t src = node->item_size, to = node->item_size, from_at = 0, to_at = 0;
+    int64_t src = node->item_size, to = src, from_at = 0, to_at = 0;
     for (int d = node->ndim - 1; d >= 0; d--) {
-        int64_t chunk = node->chunk_shape[d], first = index[d] * chunk, last = first + chunk;
-        if (first < start[d]) first = start[d];
-        if (last > stop[d]) last = stop[d];
+        int64_t length = node->chunk_shape[d], first = c->at[d] * length, last = first + length;
+        if (first < t->start[d]) first = t->start[d];
+        if (last > t->stop[d]) last = t->stop[d];
         copy.counts[d] = last - first;
-        copy.src_strides[d] = a->missing ? 0 : src;
+        copy.src_strides[d] = c->missing ? 0 : src;
         copy.dst_strides[d] = to;
-        from_at += a->missing ? 0 : (first - index[d] * chunk) * src;
-        to_at += (first - start[d]) * to;
-        src *= chunk;
-        to *= stop[d] - start[d];
+        from_at += c->missing ? 0 : (first - c->at[d] * length) * src;
+        to_at += (first - t->start[d]) * to;
+        src *= length;
+        to *= t->stop[d] - t->start[d];
     }
-    strided_copy_run(&copy, a->missing ? node->fill : a->items + from_at, dst + to_at);
+    strided_copy_run(&copy, c->missing ? node->fill : c->items + from_at, t->dst + to_at);
+}
+
+/* Takes the next chunk; false after the last, and after a failure. */
+static bool take_next(task *t, int64_t *index)
+{
+    const foreign_node *node = t->node;
+    pthread_mutex_lock(&t->lock);
+    if (t->code == CLI_OK && cli_interrupted()) t->code = CLI_INTERRUPTED;
+    bool is_there = !t->done && t->code == CLI_OK;
+    memcpy(index, t->next, sizeof t->next);
+    int d = node->ndim - 1;
+    for (; d >= 0; d--) {
+        if (++t->next[d] * node->chunk_shape[d] < t->stop[d]) break;
+        t->next[d] = t->start[d] / node->chunk_shape[d];
+    }
+    t->done = t->done || d < 0;
+    pthread_mutex_unlock(&t->lock);
+    return is_there;
+}
+
+static void read_chunks(task *t, decoded *c)
+{
+    int64_t index[CATERVA_MAX_DIMS];
+    while (take_next(t, index)) {
+        cli_exit code = load_chunk(t->node->own, t->node, index, c);
+        if (code == CLI_OK) {
+            copy_part(t, c);
+            continue;
+        }
+        pthread_mutex_lock(&t->lock);
+        t->code = code;
+        pthread_mutex_unlock(&t->lock);
+    }
+}
+
+static void *read_in_thread(void *own)
+{
+    decoded c = {.at = {-1}};
+    read_chunks(own, &c);
+    free(c.items);
+    return NULL;
+}
+
+/* Returns how many threads share the chunks of a box. */
+static int threads_for(const task *t, int most)
+{
+    const zarr_array *a = t->node->own;
+    int64_t n = most > 0 ? most : sysconf(_SC_NPROCESSORS_ONLN), chunks = 1;
+    int64_t room = MEMORY / (3 * a->chunk_size + 1);
+    for (int d = 0; d < t->node->ndim && chunks < MAX_THREADS; d++)
+        chunks *= (t->stop[d] - 1) / t->node->chunk_shape[d] - t->next[d] + 1;
+    if (n > MAX_THREADS) n = MAX_THREADS;
+    if (n > chunks) n = chunks;
+    return (int)(n < room ? n : room);
 }
 
 static cli_exit read_items(foreign_file *self, const foreign_node *node, const int64_t *start,
                            const int64_t *stop, void *dst)
 {
-    (void)self;
     zarr_array *a = node->own;
-    int64_t index[CATERVA_MAX_DIMS] = {0};
-    for (int d = 0; d < node->ndim; d++) index[d] = start[d] / node->chunk_shape[d];
-    for (int d = 0; d >= 0;) {
-        if (cli_interrupted()) return CLI_INTERRUPTED;
-        CLI_TRY(load_chunk(a, node, index));
-        copy_part(a, node, index, start, stop, dst);
-        for (d = node->ndim - 1; d >= 0; d--) {
-            if (++index[d] * node->chunk_shape[d] < stop[d]) break;
-            index[d] = start[d] / node->chunk_shape[d];
-        }
-    }
-    return CLI_OK;
+    pthread_t others[MAX_THREADS];
+    int n = 0;
+    task t = {.node = node, .start = start, .stop = stop, .dst = dst,
+              .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (int d = 0; d < node->ndim; d++) t.next[d] = start[d] / node->chunk_shape[d];
+    atomic_store(&was_reported, false);
+    int threads = threads_for(&t, self->threads);
+    while (n < threads - 1 && pthread_create(&others[n], NULL, read_in_thread, &t) == 0) n++;
+    read_chunks(&t, &a->last);
+    for (int i = 0; i < n; i++) pthread_join(others[i], NULL);
+    pthread_mutex_destroy(&t.lock);
+    return t.code;
 }
 
 /* Whether the box has no chunk. Shards are not examined. */
@@ -575,7 +676,20 @@ static int ints_at(const json_t *object, const char *key, int64_t *out)
     return (int)n;
 }
 
-/* Sets each member of the object as an attribute, but `dims` of version 2. */
+/* Whether a list of names is that of the axes, which the attribute _ARRAY_DIMENSIONS has then. */
+static bool shows_dims(const foreign_node *node, const json_t *list)
+{
+    if (node->is_group || !json_is_array(list) || json_array_size(list) != (size_t)node->ndim)
+        return false;
+    for (int d = 0; d < node->ndim; d++) {
+        const json_t *name = json_array_get(list, (size_t)d);
+        const char *text = json_string_value(name), *dim = node->dims ? node->dims[d] : NULL;
+        if (dim ? !text || strcmp(text, dim) != 0 : !json_is_null(name)) return false;
+    }
+    return true;
+}
+
+/* Sets each member of the object as an attribute. */
 static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
 {
     const char *name;
@@ -583,7 +697,7 @@ static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
     json_object_foreach((json_t *)attributes, name, value) {
         void *packed;
         size_t size;
-        if (!*name || (!node->is_group && strcmp(name, "_ARRAY_DIMENSIONS") == 0)) continue;
+        if (!*name || (strcmp(name, "_ARRAY_DIMENSIONS") == 0 && shows_dims(node, value))) continue;
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         if (!text) return cli_fail(CLI_IO, "out of memory");
         const value_input in = {text, strlen(text), NULL, name, ""};
@@ -905,7 +1019,8 @@ static zarr_array *make_array(foreign_node *node, const char *folder)
 {
     zarr_array *a = cli_alloc(sizeof *a);
     if (!a) return NULL;
-    *a = (zarr_array){.prefix = "", .separator = '.', .at = {-1}, .shard_at = {-1}};
+    *a = (zarr_array){.prefix = "", .separator = '.', .last = {.at = {-1}},
+                      .lock = PTHREAD_MUTEX_INITIALIZER, .shard_at = {-1}};
     a->folder = cli_copy_text(folder);
     node->own = a;
     return a->folder ? a : NULL;
@@ -1123,8 +1238,9 @@ static void free_array(void *own)
     zarr_array *a = own;
     if (!a) return;
     free(a->folder);
-    free(a->items);
+    free(a->last.items);
     free(a->entries);
+    pthread_mutex_destroy(&a->lock);
     free(a);
 }
 
@@ -1172,12 +1288,14 @@ static cli_exit open_zarr(foreign_file *file)
     file->read = read_items;
     file->is_fill = is_fill;
     file->close = close_zarr;
+    atomic_store(&was_reported, false);
     cli_exit code = load_metadata(file->path, &m);
     bool is_array = m.is_array;
     bool found = m.json != NULL;
     free_metadata(&m);
     if (code != CLI_OK) return code;
     if (!found) return cli_fail(CLI_UNSUPPORTED, "%s is not a Zarr store", file->path);
+    file->is_array = is_array;
     if (is_array && !foreign_add(file, "/", true)) return CLI_IO;
     return add_folder(file, file->path, is_array ? "/data" : "/", 0);
 }

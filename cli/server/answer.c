@@ -24,16 +24,16 @@
 #include <unistd.h>
 
 struct answerer {
-    const shelf *all;
+    shelves *offered;
     opened_list *opened;
     atomic_llong reserved;
 };
 
-answerer *answerer_new(const shelf *all)
+answerer *answerer_new(shelves *offered)
 {
     answerer *a = cli_alloc(sizeof *a);
     if (!a) return NULL;
-    *a = (answerer){.all = all, .opened = opened_list_new()};
+    *a = (answerer){.offered = offered, .opened = opened_list_new()};
     if (a->opened) return a;
     free(a);
     return NULL;
@@ -284,6 +284,12 @@ static void give_key(answerer *a, const shelf_item *item, const char *text, answ
     zarr_key key;
     opened handle;
     caterva_error err;
+    if (!*text) {
+        say(out, 404,
+            "This is Zarr: the metadata are at zarr.json below this address, and / lists "
+            "pages that show arrays.\n");
+        return;
+    }
     if (!parse_key(text, &key) || (!item->is_tree && key.node[0]) ||
         (item->is_tree && !key.node[0] && !key.is_metadata)) {
         not_found(out);
@@ -321,7 +327,7 @@ static void give_page(char *text, size_t size, const char *type, answer *out)
         busy(out);
 }
 
-static void give_list(answerer *a, bool is_json, answer *out)
+static void give_list(answerer *a, const shelf *all, bool is_json, answer *out)
 {
     char *text;
     size_t size;
@@ -329,7 +335,7 @@ static void give_list(answerer *a, bool is_json, answer *out)
         busy(out);
         return;
     }
-    text = page_list(a->all, a->opened, is_json, &size);
+    text = page_list(all, a->opened, is_json, &size);
     give_page(text, size, is_json ? "application/json" : "text/html; charset=utf-8", out);
 }
 
@@ -347,24 +353,43 @@ static const viewer_asset *find_asset(const char *name)
     return NULL;
 }
 
-void answer_make(answerer *a, const char *path, answer *out)
+/* The answer to a name that `all` has; false if it does not have it. */
+static bool answer_from(answerer *a, const shelf *all, const char *name, answer *out)
 {
     static const char view[] = "view/";
-    const char *rest, *name = path + (path[0] == '/');
+    const char *rest;
     const shelf_item *item;
-    const viewer_asset *asset = find_asset(name);
-    if (strncmp(name, view, sizeof view - 1) == 0 &&
-        shelf_find(a->all, name + sizeof view - 1, &rest))
-        asset = find_asset("view.html");
-    *out = (answer){.file = -1};
+    const viewer_asset *page = find_asset("view.html");
+    bool is_view = strncmp(name, view, sizeof view - 1) == 0 &&
+                   shelf_find(all, name + sizeof view - 1, &rest);
     if (!*name || strcmp(name, "index.json") == 0)
-        give_list(a, *name != '\0', out);
-    else if (asset)
-        give_asset(asset, out);
-    else if ((item = shelf_find(a->all, name, &rest)))
+        give_list(a, all, *name != '\0', out);
+    else if (is_view && page)
+        give_asset(page, out);
+    else if ((item = shelf_find(all, name, &rest)))
         give_key(a, item, rest, out);
-    else if ((item = shelf_find_raw(a->all, name)))
+    else if ((item = shelf_find_raw(all, name)))
         give_file(item, out);
     else
-        not_found(out);
+        return false;
+    return true;
+}
+
+void answer_make(answerer *a, const char *path, answer *out)
+{
+    const char *name = path + (path[0] == '/');
+    const viewer_asset *asset = find_asset(name);
+    bool is_list = !*name || strcmp(name, "index.json") == 0;
+    *out = (answer){.file = -1};
+    if (asset) {
+        give_asset(asset, out);
+        return;
+    }
+    const shelf *all = shelves_take(a->offered, is_list);
+    bool found = answer_from(a, all, name, out);
+    shelves_give(a->offered, all);
+    if (found) return;
+    all = shelves_take(a->offered, true); /* it may be new */
+    if (!answer_from(a, all, name, out)) not_found(out);
+    shelves_give(a->offered, all);
 }

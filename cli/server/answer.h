@@ -15,15 +15,15 @@ typedef struct answer {
     const char *type; /* MIME */
     void *bytes;      /* to be freed by answer_free; NULL: those of the file */
     size_t size;
-    int file;         /* descriptor; -1: none */
+    int file; /* descriptor; -1: none */
     int64_t file_size;
     int64_t reserved; /* of ANSWER_MEMORY */
     bool is_page;
-    char etag[64];    /* with its quotes; "" for errors */
+    char etag[64]; /* with its quotes; "" for errors */
 } answer;
 
-/* `all` is borrowed. NULL after a reported lack of memory. */
-answerer *answerer_new(const shelf *all);
+/* `offered` is borrowed. NULL after a reported lack of memory. */
+answerer *answerer_new(shelves *offered);
 void answerer_free(answerer *a);
 
 /* Makes the answer to a path, which is percent-decoded and begins with "/". Any thread. Release with

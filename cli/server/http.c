@@ -11,15 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 
 enum {
     THREADS = 4,
     CONNECTIONS = 512,
+    CROWD = 256, /* connections: from here on each has one request, as more may be waiting */
     CONNECTION_MEMORY =
         16 << 10,         /* bytes: request line and headers, and those of the answer */
     QUIET = 20,           /* seconds without a byte until a connection is closed */
+    QUIET_IN_CROWD = 2,   /* the same between requests */
     SECONDS_TO_ASK = 30,  /* from connecting to the end of the headers */
     SECONDS_BETWEEN = 60, /* the same for further requests */
     SLOWEST = 16 << 10    /* bytes per second of an answer in memory, at least */
@@ -30,13 +33,15 @@ enum {
 typedef struct client {
     struct client *next, *previous;
     int socket;
-    int64_t deadline; /* s; 0: none */
+    int64_t deadline;   /* s; 0: none */
+    int64_t idle_since; /* s; 0: it has not ended a request, or has begun another */
 } client;
 
 typedef struct server {
     answerer *answers;
     pthread_mutex_t lock; /* guards the list, and keeps sockets in it open */
     client *clients;
+    int n_clients;
 } server;
 
 static int64_t now(void)
@@ -59,6 +64,7 @@ static void add_client(server *s, struct MHD_Connection *connection, void **cont
     c->next = s->clients;
     if (c->next) c->next->previous = c;
     s->clients = c;
+    s->n_clients++;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -68,6 +74,7 @@ static void remove_client(server *s, client *c)
     pthread_mutex_lock(&s->lock);
     if (c->next) c->next->previous = c->previous;
     *(c->previous ? &c->previous->next : &s->clients) = c->next;
+    s->n_clients--;
     pthread_mutex_unlock(&s->lock);
     free(c);
 }
@@ -81,7 +88,9 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         remove_client(cls, *context);
 }
 
-static void set_deadline(server *s, struct MHD_Connection *connection, int64_t seconds)
+/* `is_idle`: between requests. */
+static void set_deadline(server *s, struct MHD_Connection *connection, int64_t seconds,
+                         bool is_idle)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -89,16 +98,31 @@ static void set_deadline(server *s, struct MHD_Connection *connection, int64_t s
     if (!c) return;
     pthread_mutex_lock(&s->lock);
     c->deadline = seconds > 0 ? now() + seconds : 0;
+    c->idle_since = is_idle ? now() : 0;
     pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_late(const client *c, bool in_crowd)
+{
+    return (c->deadline > 0 && c->deadline < now()) ||
+           (in_crowd && c->idle_since > 0 && c->idle_since + QUIET_IN_CROWD < now());
 }
 
 static void close_late(server *s)
 {
     pthread_mutex_lock(&s->lock);
     for (const client *c = s->clients; c; c = c->next)
-        if (c->deadline > 0 && c->deadline < now() && c->socket >= 0)
+        if (c->socket >= 0 && is_late(c, s->n_clients > CROWD))
             (void)shutdown(c->socket, SHUT_RDWR);
     pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_crowded(server *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool crowded = s->n_clients > CROWD;
+    pthread_mutex_unlock(&s->lock);
+    return crowded;
 }
 
 /* ---- Conditions and ranges ----------------------------------------------------------------- */
@@ -143,7 +167,7 @@ static range_kind parse_range(const char *text, int64_t total, range *out)
 {
     static const char unit[] = "bytes=";
     int64_t first = 0, last = total - 1;
-    if (strncmp(text, unit, sizeof unit - 1) != 0) return RANGE_NONE;
+    if (strncasecmp(text, unit, sizeof unit - 1) != 0) return RANGE_NONE;
     text += sizeof unit - 1;
     bool has_first = take_number(&text, &first);
     if (*text++ != '-') return RANGE_NONE;
@@ -178,27 +202,28 @@ static void add_common(struct MHD_Response *response)
     (void)MHD_add_response_header(response, "Server", "caterva");
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
+static enum MHD_Result queue(server *s, struct MHD_Connection *connection, unsigned status,
                              struct MHD_Response *response)
 {
     if (!response) return MHD_NO;
+    if (is_crowded(s)) (void)MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-static enum MHD_Result queue_empty(struct MHD_Connection *connection, unsigned status,
-                                   const char *name, const char *value)
+static enum MHD_Result queue_empty(server *s, struct MHD_Connection *connection,
+                                   unsigned status, const char *name, const char *value)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
     if (!response) return MHD_NO;
     add_common(response);
     if (name) (void)MHD_add_response_header(response, name, value);
-    return queue(connection, status, response);
+    return queue(s, connection, status, response);
 }
 
-static enum MHD_Result queue_options(struct MHD_Connection *connection)
+static enum MHD_Result queue_options(server *s, struct MHD_Connection *connection)
 {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
@@ -209,7 +234,7 @@ static enum MHD_Result queue_options(struct MHD_Connection *connection)
     (void)MHD_add_response_header(response, "Access-Control-Allow-Headers",
                                   "If-Match, If-None-Match, If-Range, Range");
     (void)MHD_add_response_header(response, "Access-Control-Max-Age", "86400");
-    return queue(connection, MHD_HTTP_NO_CONTENT, response);
+    return queue(s, connection, MHD_HTTP_NO_CONTENT, response);
 }
 
 /* A file's descriptor passes to the response. */
@@ -247,6 +272,7 @@ static enum MHD_Result queue_part(exchange *e, struct MHD_Connection *connection
     }
     (void)MHD_add_response_header(response, "Cache-Control",
                                   a->status == MHD_HTTP_OK ? "no-cache" : "no-store");
+    if (is_crowded(e->server)) (void)MHD_add_response_header(response, "Connection", "close");
     if (a->is_page)
         (void)MHD_add_response_header(response, "Content-Security-Policy", policy);
     if (a->status == MHD_HTTP_SERVICE_UNAVAILABLE)
@@ -256,7 +282,19 @@ static enum MHD_Result queue_part(exchange *e, struct MHD_Connection *connection
                        (long long)(part->start + part->size - 1), (long long)total);
         (void)MHD_add_response_header(response, "Content-Range", text);
     }
-    return queue(connection, (unsigned)status, response);
+    return queue(e->server, connection, (unsigned)status, response);
+}
+
+/* The client has these bytes. */
+static enum MHD_Result queue_same(exchange *e, struct MHD_Connection *connection)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(0, (char[]){""}, MHD_RESPMEM_MUST_COPY);
+    if (!response) return MHD_NO;
+    add_common(response);
+    (void)MHD_add_response_header(response, "ETag", e->answer.etag);
+    (void)MHD_add_response_header(response, "Cache-Control", "no-cache");
+    return queue(e->server, connection, MHD_HTTP_NOT_MODIFIED, response);
 }
 
 static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connection)
@@ -271,18 +309,19 @@ static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connecti
     const char *wanted = header(connection, "Range"),
                *if_range = header(connection, "If-Range");
     if (is_good && match && !has_tag(match, a->etag, false))
-        return queue_empty(connection, MHD_HTTP_PRECONDITION_FAILED, NULL, NULL);
+        return queue_empty(e->server, connection, MHD_HTTP_PRECONDITION_FAILED, NULL, NULL);
     if (is_good && none_match && has_tag(none_match, a->etag, true))
-        return queue_empty(connection, MHD_HTTP_NOT_MODIFIED, "ETag", a->etag);
+        return queue_same(e, connection);
     if (is_good && wanted && (!if_range || strcmp(if_range, a->etag) == 0))
         kind = parse_range(wanted, total, &part);
     if (kind == RANGE_BAD) {
         char text[40];
         (void)snprintf(text, sizeof text, "bytes */%lld", (long long)total);
-        return queue_empty(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, "Content-Range", text);
+        return queue_empty(e->server, connection, MHD_HTTP_RANGE_NOT_SATISFIABLE,
+                           "Content-Range", text);
     }
     set_deadline(e->server, connection,
-                 a->file >= 0 ? 0 : SECONDS_TO_ASK + part.size / SLOWEST);
+                 a->file >= 0 ? 0 : SECONDS_TO_ASK + part.size / SLOWEST, false);
     return queue_part(e, connection, &part, kind == RANGE_GOOD, total);
 }
 
@@ -303,9 +342,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
     (void)upload;
     exchange *e = *context;
     if (!e) {
-        if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0) return queue_options(connection);
+        if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0)
+            return queue_options(cls, connection);
         if (!is_read(method))
-            return queue_empty(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow",
+            return queue_empty(cls, connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow",
                                "GET, HEAD, OPTIONS");
         e = malloc(sizeof *e);
         if (!e) return MHD_NO;
@@ -323,7 +363,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
 {
     (void)code;
     exchange *e = *context;
-    set_deadline(cls, connection, SECONDS_BETWEEN);
+    set_deadline(cls, connection, SECONDS_BETWEEN, true);
     if (!e) return;
     answer_free(e->server->answers, &e->answer);
     free(e);
@@ -358,7 +398,10 @@ static size_t unescape(void *cls, struct MHD_Connection *connection, char *text)
 
 static struct MHD_Daemon *start(server *s, const struct addrinfo *where)
 {
-    unsigned flags = MHD_USE_AUTO_INTERNAL_THREAD;
+    /* With epoll, version 0.9.75 does not look at some connections if many arrive at once. Without ITC,
+     * threads that have all the connections they may have are not woken up to stop. */
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC;
+    if (MHD_is_feature_supported(MHD_FEATURE_POLL) == MHD_YES) flags |= MHD_USE_POLL;
     if (where->ai_family == AF_INET6) flags |= MHD_USE_IPv6;
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, where->ai_addr,

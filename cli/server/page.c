@@ -77,7 +77,9 @@ static void put_row_html(const page *p, const row *r)
     (void)caterva_dtype_parse(r->info->dtype, &dtype, NULL);
     item_type_name(dtype, r->info->dtype, type);
     caterva_dtype_free(dtype);
-    fputs(p->has_view ? "<tr><td><a href=\"/view/" : "<tr><td><a href=\"/", out);
+    fputs(p->has_view ? "<tr><td class=\"preview\"></td><td><a href=\"/view/"
+                      : "<tr><td></td><td><a href=\"/",
+          out);
     put_url(out, r->name);
     fputs(p->has_view ? "\">" : "/zarr.json\">", out);
     put_html(out, r->name);
@@ -174,9 +176,12 @@ static void put_html_page(page *p, const shelf *all, opened_list *list)
           "<style>body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;"
           "padding:0 1em}table{border-collapse:collapse;width:100%}"
           "th,td{text-align:left;padding:.2em 1em .2em 0;border-bottom:1px solid #ddd}"
-          "td:nth-child(n+2){white-space:nowrap}@media(prefers-color-scheme:dark){"
+          "td:nth-child(n+3){white-space:nowrap}.preview{width:98px}canvas{display:block;"
+          "image-rendering:pixelated;max-width:96px;max-height:96px}@media(prefers-color-"
+          "scheme:dark){"
           "body{background:#111;color:#ddd}a{color:#8bf}th,td{border-color:#333}}</style>"
-          "</head><body><h1>Arrays</h1>\n<table><tr><th>name</th><th>shape</th><th>type</th>"
+          "</head><body><h1>Arrays</h1>\n<table><tr><th></th><th>name</th><th>shape</"
+          "th><th>type</th>"
           "<th>size</th><th>stored</th><th></th></tr>\n",
           out);
     put_items(p, all, list);
@@ -184,7 +189,9 @@ static void put_html_page(page *p, const shelf *all, opened_list *list)
     if (p->n_more > 0)
         fprintf(out, "<p>%lld more are not listed.</p>\n", (long long)p->n_more);
     if (all->is_cut) fprintf(out, "<p>Only %d files are served.</p>\n", SHELF_MOST);
-    if (!p->has_view)
+    if (p->has_view)
+        fputs("<script src=\"/viewer.js\"></script>\n", out);
+    else
         fputs("<p>This program was built without Node, and without the viewer.</p>\n", out);
     fputs("<p>Each name is a Zarr v3 array or group, by HTTP; "
           "<a href=\"/index.json\">index.json</a> lists them.</p></body></html>\n",

@@ -4,12 +4,15 @@
 #include <caterva_tree.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
-enum { DEEPEST = 16 };
+enum { DEEPEST = 16, DEEPEST_INSIDE = 64 /* of an array or tree */ };
 
 static const char *const array_suffixes[] = {".b2nd", ".b2frame"};
 static const char *const tree_suffixes[] = {".b2z", ".b2d", ".b2e"};
@@ -69,6 +72,27 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Whether a directory has a symbolic link in it, at any depth, or cannot be searched. */
+static bool has_links(const char *path, int depth)
+{
+    const struct dirent *entry;
+    bool found = depth == DEEPEST_INSIDE;
+    DIR *dir = found ? NULL : opendir(path);
+    if (!dir) return true;
+    while (!found && (entry = readdir(dir))) {
+        struct stat st;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        found = S_ISLNK(st.st_mode);
+        if (!S_ISDIR(st.st_mode)) continue;
+        char *inner = joined(path, "/", entry->d_name);
+        found = !inner || has_links(inner, depth + 1);
+        free(inner);
+    }
+    closedir(dir);
+    return found;
+}
+
 /* Returns the path of the frame in the directory of a Zarr array: "c", "c/0", "c/0/0", ...; to be
  * freed. NULL if it does not exist, or after a reported lack of memory. */
 static char *find_frame(const char *path)
@@ -107,12 +131,17 @@ static bool is_taken(const shelf *all, const char *name)
     return false;
 }
 
-/* Adds "sub/x.b2nd" as "sub/x.zarr", or as "sub/x.b2nd.zarr" if that name is taken. */
+/* Adds "sub/x.b2nd" as "sub/x.zarr", or as "sub/x.b2nd.zarr" if that name is taken. A directory with
+ * links in it is left out: they may point anywhere. */
 static cli_exit add(shelf *all, const char *name, const char *path, bool is_tree)
 {
     const char *suffix = any_suffix(name);
     if (all->n == SHELF_MOST) {
         all->is_cut = true;
+        return CLI_OK;
+    }
+    if (is_directory(path) && has_links(path, 0)) {
+        all->n_linked++;
         return CLI_OK;
     }
     if (all->n == all->room) {
@@ -256,9 +285,8 @@ static int by_raw_name(const void *a, const void *b)
                   (*(const shelf_item *const *)b)->raw_name);
 }
 
-cli_exit shelf_fill(char *const *paths, int n, shelf *out)
+static cli_exit fill(char *const *paths, int n, shelf *out)
 {
-    *out = (shelf){.items = NULL};
     for (int i = 0; i < n; i++) CLI_TRY(add_path(out, paths[i]));
     if (out->n == 0) return CLI_OK;
     qsort(out->items, out->n, sizeof out->items[0], by_name);
@@ -270,8 +298,9 @@ cli_exit shelf_fill(char *const *paths, int n, shelf *out)
     return CLI_OK;
 }
 
-void shelf_free(shelf *all)
+static void free_shelf(shelf *all)
 {
+    if (!all) return;
     for (size_t i = 0; i < all->n; i++) {
         free(all->items[i].name);
         free(all->items[i].path);
@@ -280,8 +309,106 @@ void shelf_free(shelf *all)
     }
     free(all->items);
     free(all->raw);
-    *all = (shelf){.items = NULL};
+    free(all);
 }
+
+static cli_exit make_shelf(char *const *paths, int n, shelf **out)
+{
+    *out = cli_alloc(sizeof **out);
+    if (!*out) return CLI_IO;
+    **out = (shelf){.items = NULL};
+    cli_exit code = fill(paths, n, *out);
+    if (code == CLI_OK) return CLI_OK;
+    free_shelf(*out);
+    *out = NULL;
+    return code;
+}
+
+/* ---- The list of now ------------------------------------------------------------------- */
+
+enum {
+    PAUSE = 2000 /* ms */,
+    SHARE = 10 /* a search takes this part of the time, at most */
+};
+
+struct shelves {
+    char *const *paths;
+    int n_paths;
+    pthread_mutex_t lock; /* guards what follows, and the numbers of users */
+    shelf *current;
+    int64_t next_at; /* ms: not before then */
+    bool is_searching;
+};
+
+static int64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+cli_exit shelves_new(char *const *paths, int n, shelves **out)
+{
+    shelf *first;
+    int64_t start = now();
+    *out = NULL;
+    CLI_TRY(make_shelf(paths, n, &first));
+    *out = cli_alloc(sizeof **out);
+    if (!*out) {
+        free_shelf(first);
+        return CLI_IO;
+    }
+    **out = (shelves){.paths = paths, .n_paths = n, .current = first};
+    (*out)->next_at = now() + PAUSE + SHARE * (now() - start);
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return CLI_OK;
+}
+
+void shelves_free(shelves *s)
+{
+    if (!s) return;
+    free_shelf(s->current);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+/* With the lock held, which is released meanwhile: other threads use the old list. */
+static void search_again(shelves *s)
+{
+    shelf *fresh, *old = NULL;
+    int64_t start = now();
+    s->is_searching = true;
+    pthread_mutex_unlock(&s->lock);
+    cli_exit code = make_shelf(s->paths, s->n_paths, &fresh);
+    pthread_mutex_lock(&s->lock);
+    s->is_searching = false;
+    s->next_at = now() + PAUSE + SHARE * (now() - start);
+    if (code != CLI_OK) return;
+    if (s->current->users == 0) old = s->current;
+    s->current = fresh;
+    free_shelf(old);
+}
+
+const shelf *shelves_take(shelves *s, bool again)
+{
+    pthread_mutex_lock(&s->lock);
+    if (again && !s->is_searching && now() >= s->next_at) search_again(s);
+    shelf *taken = s->current;
+    taken->users++;
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+void shelves_give(shelves *s, const shelf *used)
+{
+    shelf *given = (shelf *)used;
+    pthread_mutex_lock(&s->lock);
+    bool is_last = --given->users == 0 && given != s->current;
+    pthread_mutex_unlock(&s->lock);
+    if (is_last) free_shelf(given);
+}
+
+/* ---- Requests -------------------------------------------------------------------------- */
 
 /* Compares a name with the first `size` bytes of a text. */
 static int compare(const char *name, const char *text, size_t size)

@@ -1,5 +1,5 @@
 /* Room: cli/sources. Chunks of Blosc2 that move between arrays and files of other formats without
- * being decoded and encoded. The library checks each chunk that an array takes. */
+ * being decoded and encoded. */
 #include "sources/described.h"
 #include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
@@ -59,7 +59,7 @@ static cli_exit move_chunk(foreign_file *file, const foreign_node *node, int64_t
     caterva_error err;
     *size = box_of_chunk(node, index, &b);
     CLI_TRY(file->read_stored(file, node, index, &chunk, &stored));
-    bool moved = stored > 0 && caterva_chunk_write_stored(to, index, chunk, stored, &err) ==
+    bool moved = stored > 0 && caterva_chunk_write_undecoded(to, index, chunk, stored, &err) ==
                                    CATERVA_OK;
     free(chunk);
     return moved ? CLI_OK : copy_box(file, node, &b, *size, to, path);

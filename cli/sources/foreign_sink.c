@@ -14,6 +14,7 @@ typedef struct foreign_sink {
     foreign_writer *writer;
     const foreign_node *node;
     foreign_node *owned; /* of a file with a single array */
+    bool strict;
 } foreign_sink;
 
 /* ---- Nodes ------------------------------------------------------------------------------ */
@@ -137,11 +138,21 @@ void foreign_report_losses(const char *path, char *const *losses, size_t n)
     for (size_t i = 0; i < n; i++) cli_warn("%s: %s", path, losses[i]);
 }
 
+/* Reports what the file lacks; with --strict nothing may. */
+static cli_exit finish_writer(foreign_writer *writer, bool strict)
+{
+    foreign_report_losses(writer->path, writer->losses, writer->n_losses);
+    if (writer->n_losses == 0 || !strict) return foreign_finish(writer);
+    cli_exit code = cli_fail(CLI_UNSUPPORTED, "%s: --strict: %zu things cannot be converted",
+                             writer->path, writer->n_losses);
+    foreign_abandon(writer);
+    return code;
+}
+
 static cli_exit finish_file(sink *self)
 {
     foreign_sink *s = (foreign_sink *)self;
-    foreign_report_losses(s->writer->path, s->writer->losses, s->writer->n_losses);
-    cli_exit code = foreign_finish(s->writer);
+    cli_exit code = finish_writer(s->writer, s->strict);
     foreign_node_free(s->owned);
     free(s);
     return code;
@@ -165,18 +176,43 @@ static cli_exit add_array(foreign_writer *writer, foreign_node *node)
     return code == CLI_OK ? writer->add(writer, node) : code;
 }
 
+/* Begins a file with a single array. */
+static cli_exit begin_file(const cli_args *args, const char *path, const source *from,
+                           const origin *like, bool move, foreign_writer **writer,
+                           foreign_node **node)
+{
+    const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(path);
+    const char *key = like && like->node ? like->node->key : "/data";
+    CLI_TRY(foreign_node_of(key, from, like, node));
+    if (!move) memset((*node)->block_shape, 0, sizeof (*node)->block_shape);
+    cli_exit code = foreign_create(info, path, args->force, writer);
+    if (code == CLI_OK) (*writer)->threads = (int)args->threads;
+    return code == CLI_OK ? add_array(*writer, *node) : code;
+}
+
+cli_exit foreign_move_file(const cli_args *args, const char *path, const source *from,
+                           caterva_array *array, bool *moved)
+{
+    foreign_writer *writer = NULL;
+    foreign_node *node = NULL;
+    const origin like = {.array = array};
+    cli_exit code = begin_file(args, path, from, &like, true, &writer, &node);
+    *moved = code == CLI_OK && writer->write_stored && node->block_shape[0] > 0;
+    if (*moved) code = foreign_move_out(args, writer, node, array);
+    if (*moved && code == CLI_OK)
+        code = finish_writer(writer, args->strict);
+    else
+        foreign_abandon(writer);
+    foreign_node_free(node);
+    return code;
+}
+
 cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *from,
                          const origin *like, sink **out)
 {
     foreign_writer *writer = NULL;
-    foreign_node *node;
-    const foreign_info *info = args->to ? foreign_by_name(args->to) : foreign_by_path(path);
-    const char *key = like && like->node ? like->node->key : "/data";
-    CLI_TRY(foreign_node_of(key, from, like, &node));
-    memset(node->block_shape, 0, sizeof node->block_shape);
-    cli_exit code = foreign_create(info, path, args->force, &writer);
-    if (code == CLI_OK) writer->threads = (int)args->threads;
-    if (code == CLI_OK) code = add_array(writer, node);
+    foreign_node *node = NULL;
+    cli_exit code = begin_file(args, path, from, like, false, &writer, &node);
     if (code == CLI_OK) code = sink_of_node(writer, node, out);
     if (code != CLI_OK) {
         foreign_abandon(writer);
@@ -185,6 +221,7 @@ cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *f
     }
     foreign_sink *s = (foreign_sink *)*out;
     s->owned = node;
+    s->strict = args->strict;
     s->base.finish = finish_file;
     s->base.abandon = abandon_file;
     return CLI_OK;

@@ -20,6 +20,11 @@ void foreign_report_losses(const char *path, char *const *losses, size_t n);
 cli_exit sink_of_foreign(const cli_args *args, const char *path, const source *from,
                          const origin *like, sink **out);
 
+/* Writes a file with a single array whose chunks move as they are stored. *moved is false, and nothing is
+ * written, if they cannot. */
+cli_exit foreign_move_file(const cli_args *args, const char *path, const source *from,
+                           caterva_array *array, bool *moved);
+
 /* Whether the array's chunks can move to a new array as they are stored. */
 bool foreign_can_move(const cli_args *args, const foreign_file *file, const foreign_node *node);
 

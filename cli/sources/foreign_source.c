@@ -22,6 +22,24 @@ const char *foreign_place_title(const char *text)
 
 bool foreign_place_is(const char *text) { return foreign_place_title(text) != NULL; }
 
+/* Drops the sentences about what is not in the place's group or array. */
+static void drop_losses(const foreign_place *place)
+{
+    foreign_file *file = place->file;
+    const char *key = place->node->key;
+    size_t n = 0, size = key[1] ? strlen(key) : 0;
+    for (size_t i = 0; i < file->n_losses; i++) {
+        const char *loss = file->losses[i];
+        bool is_in = size == 0 || (strncmp(loss, key, size) == 0 &&
+                                   (loss[size] == '/' || strncmp(loss + size, ": ", 2) == 0));
+        if (is_in)
+            file->losses[n++] = file->losses[i];
+        else
+            free(file->losses[i]);
+    }
+    file->n_losses = n;
+}
+
 cli_exit foreign_place_open(const char *text, foreign_place *out)
 {
     const char *key;
@@ -31,8 +49,23 @@ cli_exit foreign_place_open(const char *text, foreign_place *out)
     if (!out->info) return cli_fail(CLI_UNSUPPORTED, "%s has no known format", text);
     CLI_TRY(foreign_open(out->info, out->path, &out->file));
     out->node = foreign_find(out->file, key);
+    if (out->node) drop_losses(out);
     if (out->node) return CLI_OK;
     return cli_fail(CLI_IO, "%s has no array or group %s", out->path, key);
+}
+
+cli_exit foreign_place_is_tree(const char *text, bool *is)
+{
+    size_t arrays = 0;
+    foreign_place place;
+    cli_exit code = foreign_place_open(text, &place);
+    for (size_t i = 0; code == CLI_OK && i < place.file->n; i++)
+        arrays += !place.file->nodes[i].is_group;
+    if (code == CLI_OK)
+        *is = place.node->is_group &&
+              (arrays > 1 || (place.info->has_groups && !place.file->is_array));
+    foreign_place_close(&place);
+    return code;
 }
 
 void foreign_place_close(foreign_place *place)
@@ -68,8 +101,9 @@ cli_exit foreign_place_take_array(const char *text, foreign_place *place)
         place->node = found;
         return CLI_OK;
     }
-    return cli_fail(CLI_USAGE, "%s has %zu arrays (%s%s); name one as %s::%s", text, n, list,
-                    n > 8 ? ", ..." : "", place->path, found->key);
+    return cli_fail(CLI_USAGE, "%s has %zu arrays (%s%s); name one as %s::%s, or convert the whole file to a tree "
+                    "(.b2d, .b2z)",
+                    text, n, list, n > 8 ? ", ..." : "", place->path, found->key);
 }
 
 /* ---- Sources ---------------------------------------------------------------------------- */

@@ -23,6 +23,9 @@ const char *foreign_place_title(const char *text);
 cli_exit foreign_place_open(const char *text, foreign_place *out);
 void foreign_place_close(foreign_place *place);
 
+/* Sets *is to whether such a text names a group: of a format with groups, or one of several arrays. */
+cli_exit foreign_place_is_tree(const char *text, bool *is);
+
 /* If the node is a group with a single array below it, takes that array. Otherwise reports that the
  * text names no array, with a list of some. */
 cli_exit foreign_place_take_array(const char *text, foreign_place *place);

@@ -16,10 +16,12 @@ cli_exit sink_of_array(caterva_array *array, const char *path, selection *sel, s
 cli_exit sink_of_part(caterva_array *part, const char *token, selection *sel, sink **out);
 
 /* What a new array takes its attributes, the names of its dimensions and its fill from: an array,
- * or an array in a file of another format. Both may be NULL. */
+ * or an array in a file of another format. Both may be NULL. If `unsynced`, commits of the new array are
+ * not synced: the caller syncs the folder that it is in. */
 typedef struct origin {
     caterva_array *array;
     const foreign_node *node;
+    bool unsynced;
 } origin;
 
 /* Makes a new array for the items of `from`, with what it takes from `like` (may be NULL). If `zarr`,

@@ -153,6 +153,7 @@ cli_exit sink_make_array(const cli_args *args, const char *path, bool zarr, cons
     cli_exit code = creation_init(&c, args, &from->shape, from->dtype, model);
     if (code == CLI_OK && node) code = creation_take_node(&c, node, from);
     c.zarr = zarr;
+    if (like && like->unsynced) c.options.durability = CATERVA_DURABILITY_NONE;
     if (code == CLI_OK && zarr && !c.options.chunk_shape && !c.options.block_shape)
         code = creation_choose_partition(&c);
     if (code == CLI_OK) code = creation_make(&c, path, &array);

@@ -6,8 +6,10 @@
 #include "terminal/progress.h"
 #include "terminal/stream.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,6 +255,67 @@ void output_abandon(output *out)
     close(out->fd);
     if (out->temporary) unlink(out->temporary);
     release(out);
+}
+
+static int delete_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+void output_delete_folder(const char *path)
+{
+    (void)nftw(path, delete_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool is_temporary(const char *name)
+{
+    const char *end = strstr(name, ".tmp-");
+    return name[0] == '.' && end && strlen(end) >= 11;
+}
+
+static int delete_temporary(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind;
+    if (at->level > 0 && is_temporary(path + at->base)) output_delete_folder(path);
+    return 0;
+}
+
+void output_delete_temporaries(const char *path)
+{
+    char full[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int before = (int)(name - path);
+    size_t size = strlen(name);
+    snprintf(full, sizeof full, "%.*s", before, before > 0 ? path : ".");
+    DIR *opened = opendir(before > 0 ? full : ".");
+    struct dirent *entry;
+    while (opened && (entry = readdir(opened))) {
+        const char *found = entry->d_name, *rest = found + strspn(found, ".");
+        if (!is_temporary(found) || strncmp(rest, name, size) != 0 ||
+            strncmp(rest + size, ".tmp-", 5) != 0)
+            continue;
+        snprintf(full, sizeof full, "%.*s%s", before, path, found);
+        output_delete_folder(full);
+    }
+    if (opened) closedir(opened);
+    (void)nftw(path, delete_temporary, 16, FTW_PHYS);
+}
+
+static int sync_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)at;
+    if (kind != FTW_F && kind != FTW_DP) return 0;
+    int fd = open(path, (kind == FTW_F ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    bool synced = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0) close(fd);
+    return synced || kind == FTW_DP ? 0 : -1; /* not all systems sync folders */
+}
+
+cli_exit output_sync_folder(const char *path)
+{
+    if (nftw(path, sync_one, 16, FTW_DEPTH | FTW_PHYS) == 0) return CLI_OK;
+    return cli_fail_sys("cannot sync %s", path);
 }
 
 static bool same_file(const struct stat *a, const struct stat *b)

@@ -41,6 +41,16 @@ cli_exit output_check_input(const char *out, const char *in);
  * it cannot be replaced (a device, a pipe). */
 cli_exit output_check_array(const char *path, bool force);
 
+/* Deletes a folder with everything in it. */
+void output_delete_folder(const char *path);
+
+/* Deletes what killed processes left of making `path`: temporary files beside it, and, if it is a
+ * folder, in it. No other process may be making it. */
+void output_delete_temporaries(const char *path);
+
+/* Syncs all files and folders in a folder. */
+cli_exit output_sync_folder(const char *path);
+
 /* Returns a free name ".NAME.tmp-XXXXXX" and `extension` next to `path`, to be freed; NULL after a
  * reported lack of memory. */
 char *output_temporary(const char *path, const char *extension);

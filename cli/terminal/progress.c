@@ -1,10 +1,14 @@
 /* Room: cli/terminal. The progress bar. Redraws its own line and erases it at the end. Never draws
- * if stderr is not a terminal, so that logs hold only messages. */
+ * if stderr is not a terminal, so that logs hold only messages. Another program that runs this one
+ * gets lines "<done> <total>", in bytes, from the file descriptor CATERVA_PROGRESS_FD instead; a
+ * command that moves several arrays reports each from 0 on. */
 #include "terminal/progress.h"
 #include "formats/numbers.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -25,8 +29,9 @@ int64_t progress_now(void)
 
 void progress_start(progress *bar, const cli_args *args, int64_t total)
 {
-    *bar = (progress){.total = total};
-    bar->shown = !args->no_progress && isatty(STDERR_FILENO);
+    const char *listener = getenv("CATERVA_PROGRESS_FD");
+    *bar = (progress){.total = total, .listener = listener ? atoi(listener) : 0};
+    bar->shown = bar->listener > 0 || (!args->no_progress && isatty(STDERR_FILENO));
     bar->started = bar->last_update = progress_now(); /* short work shows no bar */
     if (bar->shown) current = bar;
 }
@@ -84,8 +89,22 @@ static void put_bytes(char *line, int most, double done, double total, double se
     put(line, most, text);
 }
 
+/* If the listener is gone, the program stops as after SIGTERM. */
+static void tell_listener(const progress *bar)
+{
+    char line[64];
+    int size = snprintf(line, sizeof line, "%lld %lld\n", (long long)bar->done,
+                        (long long)bar->total);
+    if (!bar->hides_bytes && write(bar->listener, line, (size_t)size) < 0)
+        raise(SIGTERM);
+}
+
 static void draw(progress *bar, int64_t now)
 {
+    if (bar->listener > 0) {
+        tell_listener(bar);
+        return;
+    }
     char line[LINE_SIZE] = "", percent[TEXT_SIZE];
     int most = columns();
     double part = bar->total > 0 ? (double)bar->done / (double)bar->total : 0;
@@ -170,6 +189,7 @@ int progress_tell(void *unused, int64_t done, int64_t total)
 
 void progress_end(progress *bar)
 {
+    if (bar->listener > 0 && bar->shown) tell_listener(bar);
     if (bar->width > 0) fprintf(stderr, "\r%*s\r", bar->width, "");
     if (current == bar) current = NULL;
     bar->shown = false;

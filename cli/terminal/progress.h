@@ -8,6 +8,7 @@
 typedef struct progress {
     bool shown;
     bool hides_bytes; /* shows only the percentage */
+    int listener;     /* file descriptor that gets the numbers; 0: none */
     int64_t total;    /* bytes; 0: unknown */
     int64_t done;
     int64_t base, share;          /* range of the current call: [base, base + share) */

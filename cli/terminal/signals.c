@@ -4,9 +4,9 @@
  * ignores (nohup) stay ignored.
  *
  * A signal handler may neither lock nor read directories. So the second signal wakes a thread that
- * deletes the files. A crash inside a library that reads a damaged file ends in the same way, with a
- * sentence. The flag, its pipes and the temporary names are process-wide state. */
-#include "cli.h"
+ * deletes the files. A crash or a loop inside a library that reads a damaged file ends in the same
+ * way, with a sentence. The flag, its pipes and the temporary names are process-wide state. */
+#include "terminal/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
@@ -27,9 +28,15 @@ static int woken[2] = {-1, -1};   /* readable after the first signal */
 static int hurried[2] = {-1, -1}; /* readable after the second one */
 static atomic_bool minded;        /* a thread waits for `hurried` */
 
-/* The sentence that a crash prints, of cli_guard, while `guarded`. */
-static char sentence[1024];
+/* The sentences that a crash and a loop print, of cli_guard, while `guarded`. */
+static char sentence[1024], loop_sentence[1024];
 static atomic_bool guarded, crashed;
+
+/* The thread of the last cli_guard, under `lock`. */
+static struct {
+    pthread_t thread;
+    int64_t number, limit; /* limit: nanoseconds of its clock */
+} guard;
 
 static void end_by(int signal_number)
 {
@@ -113,7 +120,7 @@ static void *wait_for_second(void *unused)
     while (poll(&wait, 1, -1) < 0) continue;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_FILES; i++)
-        if (files[i]) unlink(files[i]);
+        if (files[i] && unlink(files[i]) != 0) output_delete_folder(files[i]);
     caterva_delete_temporaries();
     if (atomic_load(&crashed)) {
         ssize_t n = write(STDERR_FILENO, sentence, strlen(sentence));
@@ -126,18 +133,23 @@ static void *wait_for_second(void *unused)
     _exit(128 + atomic_load(&first));
 }
 
-void cli_mind_temporaries(void)
+/* Starts a thread that gets no signals. */
+static bool start(void *(*run)(void *))
 {
     sigset_t all, before;
     pthread_t thread;
-    if (atomic_load(&minded) || woken[0] < 0 || !open_pipe(hurried)) return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread inherits the mask */
-    if (pthread_create(&thread, NULL, wait_for_second, NULL) == 0) {
-        pthread_detach(thread);
-        atomic_store(&minded, true);
-    }
+    bool started = pthread_create(&thread, NULL, run, NULL) == 0;
+    if (started) pthread_detach(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+void cli_mind_temporaries(void)
+{
+    if (atomic_load(&minded) || woken[0] < 0 || !open_pipe(hurried)) return;
+    if (start(wait_for_second)) atomic_store(&minded, true);
 }
 
 void cli_mind_file(const char *path)
@@ -174,7 +186,41 @@ static void on_crash(int signal_number)
     _exit(CLI_CORRUPT);
 }
 
-void cli_guard(const char *path, const char *library)
+/* Returns the time that a thread has computed, or 0 on systems that do not measure it. */
+static int64_t clock_of(pthread_t thread)
+{
+    struct timespec now = {0};
+#ifdef _POSIX_THREAD_CPUTIME
+    clockid_t id;
+    if (pthread_getcpuclockid(thread, &id) == 0) clock_gettime(id, &now);
+#endif
+    (void)thread;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Looks each second whether the guarded library loops, or does not notice a signal. */
+static void *watch_guard(void *unused)
+{
+    enum { PATIENCE = 3 };
+    int64_t seen = 0;
+    (void)unused;
+    for (int seconds = 0;;) {
+        poll(NULL, 0, 1000);
+        pthread_mutex_lock(&lock);
+        bool active = atomic_load(&guarded), same = active && guard.number == seen;
+        bool loops = active && clock_of(guard.thread) > guard.limit;
+        if (loops) memcpy(sentence, loop_sentence, sizeof sentence);
+        seen = guard.number;
+        pthread_mutex_unlock(&lock);
+        seconds = same && cli_interrupted() ? seconds + 1 : 0;
+        if (loops ? atomic_exchange(&crashed, true) : seconds < PATIENCE) continue;
+        ssize_t n = write(hurried[1], "", 1);
+        (void)n;
+        return NULL;
+    }
+}
+
+void cli_guard(const char *path, const char *library, int64_t size)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     static atomic_bool installed;
@@ -182,10 +228,19 @@ void cli_guard(const char *path, const char *library)
     cli_mind_temporaries();
     if (!atomic_load(&minded)) return;
     cli_shown shown = cli_show_place(path);
+    pthread_mutex_lock(&lock);
     snprintf(sentence, sizeof sentence,
              "caterva: %.800s: the file is damaged, and %s crashed on it\n", shown.text, library);
+    snprintf(loop_sentence, sizeof loop_sentence,
+             "caterva: %.800s: the file is damaged, and %s does not end on it\n", shown.text,
+             library);
+    guard.thread = pthread_self();
+    guard.number++;
+    guard.limit = clock_of(guard.thread) + (30 + size / (8 << 20)) * INT64_C(1000000000);
     atomic_store(&guarded, true);
+    pthread_mutex_unlock(&lock);
     if (atomic_exchange(&installed, true)) return;
+    (void)start(watch_guard);
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     sigfillset(&action.sa_mask);

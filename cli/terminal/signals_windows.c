@@ -1,7 +1,7 @@
 /* Room: cli/terminal. Interruption on Windows; the counterpart of signals.c. The system calls the
  * handler in a thread of its own, so that it may delete files. Ctrl-C is SIGINT, Ctrl-Break is
  * SIGTERM, and the end of the console or session is SIGHUP. */
-#include "cli.h"
+#include "terminal/output.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ _Noreturn static void end_at_once(int signal_number)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_FILES; i++)
-        if (files[i]) unlink(files[i]);
+        if (files[i] && unlink(files[i]) != 0) output_delete_folder(files[i]);
     caterva_delete_temporaries();
     TerminateProcess(GetCurrentProcess(), 128U + (unsigned)signal_number);
     abort();

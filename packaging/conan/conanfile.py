@@ -22,8 +22,9 @@ class Caterva(ConanFile):
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "fPIC": [True, False], "with_cli": [True, False],
-               "with_remote": [True, False]}
-    default_options = {"shared": False, "fPIC": True, "with_cli": False, "with_remote": True}
+               "with_remote": [True, False], "with_serve": [True, False]}
+    default_options = {"shared": False, "fPIC": True, "with_cli": False, "with_remote": True,
+                       "with_serve": False, "libmicrohttpd/*:with_https": False}
     implements = ["auto_shared_fpic"]
     languages = "C"
 
@@ -38,6 +39,8 @@ class Caterva(ConanFile):
         if self.options.with_cli:
             self.requires("libpng/[>=1.6 <2]", visible=False)
             self.requires("jansson/[>=2.10 <3]", visible=False)
+            if self.options.with_serve:
+                self.requires("libmicrohttpd/[>=0.9.75 <2]", visible=False)
 
     def validate(self):
         if self.settings.os == "Windows":
@@ -55,6 +58,7 @@ class Caterva(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.variables["BUILD_TESTING"] = False
         toolchain.variables["CATERVA_CLI"] = self.options.with_cli
+        toolchain.variables["CATERVA_SERVE"] = self.options.with_serve
         toolchain.variables["CATERVA_REMOTE"] = self.options.with_remote
         toolchain.generate()
         CMakeDeps(self).generate()

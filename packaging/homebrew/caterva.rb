@@ -12,6 +12,7 @@ class Caterva < Formula
   depends_on "xxhash" => :build
   depends_on "c-blosc2"
   depends_on "jansson"
+  depends_on "libmicrohttpd"
   depends_on "libpng"
 
   uses_from_macos "curl"

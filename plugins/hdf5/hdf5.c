@@ -24,15 +24,23 @@ static herr_t take_cause(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
+bool h5_is_newer(void)
+{
+    char cause[200] = "";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_cause, cause);
+    return strncmp(cause, "bad version number", 18) == 0;
+}
+
 cli_exit h5_fail(cli_exit code, const char *path, const char *key)
 {
     char cause[200] = "the file is damaged";
     if (cli_interrupted()) return CLI_INTERRUPTED;
+    bool is_newer = h5_is_newer();
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_cause, cause);
-    bool is_newer = strncmp(cause, "bad version number", 18) == 0;
-    return cli_fail(
-        code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
-        is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such" : "");
+    if (is_newer) code = CLI_UNSUPPORTED;
+    return cli_fail(code, "%s: %s%slibhdf5: %s%s", path, key ? key : "", key ? ": " : "", cause,
+                    is_newer ? "; files of later versions than HDF5 " H5_VERSION " have such"
+                             : "");
 }
 
 CLI_API extern const foreign_format caterva_format;

@@ -13,8 +13,14 @@
 #define H5_ENUM "_enum"
 #define H5_VLEN "_vlen"
 #define H5_UNLIMITED "_unlimited_dims"
+#define H5_DIMS "_dims" /* of a group: dimensions that only arrays in groups below have */
 #define H5_NULL "_null"   /* true: the dataset has a null dataspace */
 #define H5_TYPE "_type"   /* the key of a named type */
+#define H5_TYPES "_types" /* types of texts and null attributes, by the attribute's name */
+#define H5_MAXSHAPE "_maxshape" /* of each axis, nil: unlimited */
+#define H5_LABELS "_labels"     /* of each axis, or nil; one that is in `dims` too has no scale */
+#define H5_SCALE "_scale"       /* the name of a dimension scale that differs from its dataset's */
+#define H5_NAME "_name"   /* in HDF5 only: of a dimension whose name an array has */
 #define H5_DTYPE "_dtype" /* in HDF5 only: the dtype of texts of one width */
 #define H5_JSON "_json"   /* in HDF5 only: names of attributes that are JSON */
 
@@ -33,7 +39,11 @@ void h5_close(hid_t id);
  * point calls it, because libhdf5 keeps this setting for each thread. */
 void h5_begin(void);
 
-/* Reports "<path>: <key>: <what libhdf5 says>" and returns `code`. `key` may be NULL. */
+/* Whether the last call failed because a later version of HDF5 wrote what it met. */
+bool h5_is_newer(void);
+
+/* Reports "<path>: <key>: <what libhdf5 says>" and returns `code`, or CLI_UNSUPPORTED if a later version
+ * wrote it. `key` may be NULL. */
 cli_exit h5_fail(cli_exit code, const char *path, const char *key);
 
 /* ---- Types ------------------------------------------------------------------------------ */

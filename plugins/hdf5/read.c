@@ -5,6 +5,7 @@
  * cycle, is recognised. Dimension scales get their names after the walk. */
 #include "hdf5.h"
 
+#include "foreign/values.h"
 #include "formats/json.h"
 #include "formats/value.h"
 
@@ -16,9 +17,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define NEWER "a type or layout that HDF5 " H5_VERSION " does not know"
 #define CACHE_BYTES ((size_t)64 << 20)   /* at most, of one dataset */
 #define MOVED_BYTES ((size_t)64 << 20)   /* larger chunks are decoded */
 #define ATTRIBUTE_BYTES ((size_t)1 << 28) /* of one attribute */
+#define WIDE_BYTES ((size_t)4 << 20)     /* of a chunk of texts that is read whole */
 #define KEY_SIZE 4000
 #define NAME_SIZE 250 /* a file system has 255 bytes, with an extension */
 enum { MAX_LEVELS = 64 };
@@ -35,6 +38,8 @@ typedef struct dataset {
     char *path;                        /* in the file; the key may lack a prefix of netCDF */
     int ndim;                          /* in the file; the axes of an array type follow */
     hsize_t extent[CATERVA_MAX_DIMS];  /* in the file; a growing axis of the node may be longer */
+    hsize_t most[CATERVA_MAX_DIMS];    /* to which an axis can grow */
+    char *labels[CATERVA_MAX_DIMS];    /* of axes, or NULL */
     haddr_t scales[CATERVA_MAX_DIMS];  /* of each axis; HADDR_UNDEF: none */
     int32_t ids[CATERVA_MAX_DIMS];     /* of the dimensions of a scale of several axes, or -1 */
     size_t group;                      /* node that it is in */
@@ -56,6 +61,8 @@ typedef struct scale {
     hsize_t length;
     int32_t id; /* of netCDF-4, or -1 */
     bool grows, has_variable, used;
+    bool used_here; /* by an array in its group */
+    bool has_rival; /* an array below that looks like its coordinate */
 } scale;
 
 typedef struct link {
@@ -165,6 +172,10 @@ static const char *const hidden_of_scales[] = {"CLASS", "NAME", "REFERENCE_LIST"
 static const char *const hidden[] = {"DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
                                      "_Netcdf4Coordinates", H5_JSON, H5_DTYPE, NULL};
 
+/* The names of attributes that this reader sets. */
+static const char *const reserved[] = {H5_ENUM,     H5_VLEN,   H5_NULL,  H5_TYPE, H5_TYPES,
+                                       H5_MAXSHAPE, H5_LABELS, H5_SCALE, NULL};
+
 static bool is_among(const char *name, const char *const *names)
 {
     for (; *names; names++)
@@ -192,6 +203,14 @@ static void close_attribute(attribute *a)
     h5_close(a->id);
 }
 
+/* What only a later libhdf5 reads is a loss; all else that it refuses is damage. */
+static cli_exit refuse(const reader *r, const char *key, const char **problem)
+{
+    if (!h5_is_newer()) return fail(r, key);
+    *problem = NEWER;
+    return CLI_OK;
+}
+
 /* Opens an attribute and reads its items. *problem is as in h5_type_of. */
 static cli_exit open_attribute(const reader *r, hid_t object, const char *key,
                                const char *name, attribute *a, const char **problem)
@@ -202,7 +221,7 @@ static cli_exit open_attribute(const reader *r, hid_t object, const char *key,
     *problem = NULL;
     if (a->id >= 0) a->type = H5Aget_type(a->id);
     if (a->type >= 0) a->space = H5Aget_space(a->id);
-    if (a->space < 0) return fail(r, key);
+    if (a->space < 0) return refuse(r, key, problem);
     *problem = h5_type_of(a->type, &a->items);
     if (*problem) return CLI_OK;
     int ndim = H5Sget_simple_extent_ndims(a->space);
@@ -227,8 +246,11 @@ static cli_exit open_attribute(const reader *r, hid_t object, const char *key,
     if (*problem) return CLI_OK;
     a->data = calloc(a->n, item);
     if (!a->data) return cli_fail(CLI_IO, "out of memory");
-    return H5Aread(a->id, a->items.memory, a->data) < 0 ? fail(r, key) : CLI_OK;
+    return H5Aread(a->id, a->items.memory, a->data) < 0 ? refuse(r, key, problem) : CLI_OK;
 }
+
+/* Whether the dataspace is a null one. */
+static bool is_null(const attribute *a) { return a->n == 0 && a->ndim == 0; }
 
 /* Returns the i-th text and sets its size. */
 static const char *text_of(const attribute *a, size_t i, size_t *size)
@@ -307,8 +329,10 @@ static cli_exit set_texts(const reader *r, foreign_node *node, const char *name,
 {
     size_t size;
     const char *text = a->n > 0 ? text_of(a, 0, &size) : "";
-    if (a->n == 0 && a->ndim == 0) return foreign_set_text(node, name, "", 0);
-    if (a->n == 0) return foreign_set_texts(node, name, NULL, 0);
+    if (is_null(a) && !r->is_netcdf)
+        return set_value(node, name, &(caterva_value)CATERVA_VALUE_INIT);
+    if (is_null(a)) return foreign_set_text(node, name, "", 0);
+    if (a->n == 0 && a->ndim == 1) return foreign_set_texts(node, name, NULL, 0);
     bool valid = true;
     for (size_t i = 0; i < a->n && valid; i++) {
         size_t length;
@@ -340,12 +364,18 @@ static cli_exit set_items(const reader *r, foreign_node *node, const char *name,
 {
     if (a->items.is_bytes && (a->ndim == 0 || (a->n == 1 && r->is_netcdf)))
         return set_bytes(node, name, a->data, a->n ? a->items.item_size : 0);
-    if (a->n == 0 && a->ndim == 0)
-        return set_value(node, name, &(caterva_value)CATERVA_VALUE_INIT);
-    bool single = a->n == 1 && a->ndim == 1 &&
-                  (r->is_netcdf || strcmp(name, "_FillValue") == 0);
+    caterva_value value = CATERVA_VALUE_INIT;
+    if (is_null(a)) return set_value(node, name, &value);
+    bool single = a->n == 1 && a->ndim == 1 && r->is_netcdf;
+    if (strcmp(name, "_FillValue") == 0 && a->n == 1 && (a->ndim == 0 || single) &&
+        node->dtype && strcmp(node->dtype, a->items.dtype) != 0) {
+        value.kind = CATERVA_VALUE_ARRAY; /* its type is not that of the items */
+        value.bytes = a->data;
+        value.size = a->items.item_size;
+        snprintf(value.dtype, sizeof value.dtype, "%s", a->items.dtype);
+        return set_value(node, name, &value);
+    }
     if (a->ndim == 0 && strcmp(a->items.dtype, NATIVE_COMPLEX) == 0) {
-        caterva_value value = CATERVA_VALUE_INIT;
         value.kind = CATERVA_VALUE_COMPLEX;
         memcpy(&value.real, a->data, sizeof value.real);
         memcpy(&value.imaginary, (double *)a->data + 1, sizeof value.imaginary);
@@ -381,16 +411,68 @@ static void free_names(char **names, size_t n)
     free(names);
 }
 
+/* A type of an attribute that its value does not show. */
+typedef struct shown_type {
+    char *name, text[64];
+} shown_type;
+
 typedef struct attributes {
     reader *r;
     foreign_node *node;
     hid_t type; /* of the dataset, or -1 */
     bool is_scale;
     char **json;
+    shown_type *types;
+    size_t n_types;
     cli_exit code;
 } attributes;
 
-static cli_exit add_attribute(const attributes *all, hid_t object, const char *name)
+/* Records the type of texts that are not UTF-8 of any length, and of a null dataspace. netCDF has no
+ * such types: its texts are all of one width, and those of no length have a null dataspace. */
+static cli_exit add_type(attributes *all, const char *name, const attribute *a)
+{
+    const h5_type *t = &a->items;
+    bool is_fill = strcmp(name, "_FillValue") == 0 && H5Tequal(a->type, all->type) > 0;
+    size_t size = 0;
+    const char *text = t->text && !is_null(a) && a->ndim == 0 ? text_of(a, 0, &size) : NULL;
+    bool has_zero = text && memchr(text, '\0', size);
+    bool is_default = is_null(a) ? !t->text && H5Tequal(a->type, H5T_NATIVE_FLOAT) > 0
+                      : t->text == H5_ANY_LENGTH
+                          ? t->is_utf8 && a->ndim < 2
+                          : !t->text || (t->is_utf8 && has_zero && size == t->item_size);
+    if (all->r->is_netcdf || is_fill || is_default) return CLI_OK;
+    shown_type *larger = grow(all->types, all->n_types, sizeof *larger);
+    if (!larger) return CLI_IO;
+    all->types = larger;
+    shown_type *s = &all->types[all->n_types];
+    const char *null = is_null(a) ? "null " : "";
+    if (!t->text)
+        snprintf(s->text, sizeof s->text, "%s%s", null, t->dtype);
+    else if (t->text == H5_ANY_LENGTH)
+        snprintf(s->text, sizeof s->text, "%s%s", null, t->is_utf8 ? "utf-8" : "ascii");
+    else
+        snprintf(s->text, sizeof s->text, "%s%s %zu", null, t->is_utf8 ? "utf-8" : "ascii",
+                 t->item_size);
+    s->name = cli_copy_text(name);
+    if (!s->name) return CLI_IO;
+    all->n_types++;
+    return CLI_OK;
+}
+
+static cli_exit set_types(const attributes *all)
+{
+    value_list list = {0};
+    if (all->n_types == 0) return CLI_OK;
+    size_t head = values_begin(&list, CATERVA_VALUE_MAP);
+    for (size_t i = 0; i < all->n_types; i++) {
+        values_add_text(&list, all->types[i].name, strlen(all->types[i].name));
+        values_add_text(&list, all->types[i].text, strlen(all->types[i].text));
+    }
+    values_end(&list, head, (int64_t)all->n_types);
+    return values_set(&list, all->node, H5_TYPES);
+}
+
+static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
 {
     reader *r = all->r;
     attribute a;
@@ -398,6 +480,9 @@ static cli_exit add_attribute(const attributes *all, hid_t object, const char *n
     cli_exit code = CLI_OK;
     if (!is_utf8(name, strlen(name)) || !*name)
         return foreign_lose(r->file, "%s: an attribute whose name is not UTF-8", key);
+    if (is_among(name, reserved) || foreign_is_reserved(all->node, name) ||
+        (all->node->is_group && (strcmp(name, H5_UNLIMITED) == 0 || strcmp(name, H5_DIMS) == 0)))
+        return foreign_lose(r->file, "%s: the attribute %s, whose name is reserved", key, name);
     code = open_attribute(r, object, key, name, &a, &problem);
     if (code != CLI_OK || problem) {
         close_attribute(&a);
@@ -413,6 +498,9 @@ static cli_exit add_attribute(const attributes *all, hid_t object, const char *n
         code = set_texts(r, all->node, name, &a);
     else
         code = set_items(r, all->node, name, &a);
+    if (code == CLI_OK && !a.items.is_structure) code = add_type(all, name, &a);
+    if (code == CLI_OK && a.items.n_axes > 0)
+        code = foreign_lose(r->file, "%s: the array type of its attribute %s", key, name);
     if (code == CLI_OK && a.items.is_enum && H5Tequal(a.type, all->type) <= 0)
         code = foreign_lose(r->file, "%s: the names of the values of its attribute %s", key,
                             name);
@@ -440,9 +528,15 @@ static cli_exit add_attributes(reader *r, foreign_node *node, hid_t object, hid_
     all.json = read_names(r, object, H5_JSON, &n);
     herr_t done =
         H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, &at, each_attribute, &all);
+    if (all.code == CLI_OK && done < 0)
+        all.code = h5_is_newer()
+                       ? foreign_lose(r->file, "%s: its attributes, one of which holds %s", node->key, NEWER)
+                       : fail(r, node->key);
+    if (all.code == CLI_OK) all.code = set_types(&all);
     free_names(all.json, n);
-    if (all.code != CLI_OK) return all.code;
-    return done < 0 ? fail(r, node->key) : CLI_OK;
+    for (size_t i = 0; i < all.n_types; i++) free(all.types[i].name);
+    free(all.types);
+    return all.code;
 }
 
 /* ---- Dimensions -------------------------------------------------------------------------- */
@@ -489,10 +583,12 @@ static cli_exit add_scale(reader *r, hid_t set, const dataset *own, const char *
     return CLI_OK;
 }
 
-/* Sets own->scales to the first scale of each axis, from the attribute DIMENSION_LIST. */
-static void read_dimension_list(hid_t set, dataset *own)
+/* Sets own->scales to the first scale of each axis, from the attribute DIMENSION_LIST. Returns
+ * whether an axis has more. */
+static bool read_dimension_list(hid_t set, dataset *own)
 {
-    if (H5Aexists(set, "DIMENSION_LIST") <= 0) return;
+    bool more = false;
+    if (H5Aexists(set, "DIMENSION_LIST") <= 0) return false;
     hid_t id = H5Aopen(set, "DIMENSION_LIST", H5P_DEFAULT);
     hid_t space = id >= 0 ? H5Aget_space(id) : -1, base = H5Tcopy(H5T_STD_REF_OBJ);
     hid_t type = H5Tvlen_create(base), stored = id >= 0 ? H5Aget_type(id) : -1;
@@ -500,8 +596,10 @@ static void read_dimension_list(hid_t set, dataset *own)
     bool fits = space >= 0 && H5Sget_simple_extent_npoints(space) == own->ndim &&
                 H5Tequal(stored, type) > 0;
     if (fits && H5Aread(id, type, lists) >= 0) {
-        for (int d = 0; d < own->ndim; d++)
+        for (int d = 0; d < own->ndim; d++) {
             if (lists[d].len > 0) own->scales[d] = *(hobj_ref_t *)lists[d].p;
+            more = more || lists[d].len > 1;
+        }
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
     }
     h5_close(stored);
@@ -509,17 +607,20 @@ static void read_dimension_list(hid_t set, dataset *own)
     h5_close(base);
     h5_close(space);
     h5_close(id);
+    return more;
 }
 
-/* Axes without a scale may have a label. */
-static cli_exit read_labels(const reader *r, hid_t set, foreign_node *node, int ndim)
+/* Axes without a scale are named by their labels. */
+static cli_exit read_labels(const reader *r, hid_t set, foreign_node *node, dataset *own)
 {
     size_t n;
     cli_exit code = CLI_OK;
     char **labels = read_names(r, set, "DIMENSION_LABELS", &n);
-    for (size_t d = 0; d < n && (int)d < ndim && code == CLI_OK; d++)
-        if (labels[d] && *labels[d] && is_utf8(labels[d], strlen(labels[d])))
-            code = foreign_set_dim(node, (int)d, labels[d]);
+    for (size_t d = 0; d < n && (int)d < own->ndim && code == CLI_OK; d++) {
+        if (!labels[d] || !*labels[d] || !is_utf8(labels[d], strlen(labels[d]))) continue;
+        own->labels[d] = cli_copy_text(labels[d]);
+        code = own->labels[d] ? foreign_set_dim(node, (int)d, labels[d]) : CLI_IO;
+    }
     free_names(labels, n);
     return code;
 }
@@ -555,14 +656,62 @@ static scale *scale_of(const reader *r, const dataset *own, int d)
 static void measure_scales(reader *r)
 {
     for (size_t i = 0; i < r->file->n; i++) {
-        const dataset *own = r->file->nodes[i].own;
+        const foreign_node *node = &r->file->nodes[i];
+        const dataset *own = node->own;
         for (int d = 0; own && d < own->ndim; d++) {
             scale *s = scale_of(r, own, d);
             if (!s) continue;
             s->used = true;
+            s->used_here = s->used_here || own->group == s->group;
+            s->has_rival = s->has_rival || (own->group != s->group && own->ndim == 1 &&
+                                            strcmp(strrchr(node->key, '/') + 1, s->name) == 0);
             if (s->grows && own->extent[d] > s->length) s->length = own->extent[d];
         }
     }
+}
+
+/* Sets the attribute of labels that are not the name of the axis' scale. */
+static cli_exit set_labels(const reader *r, foreign_node *node)
+{
+    value_list list = {0};
+    const dataset *own = node->own;
+    bool any = false;
+    size_t head = values_begin(&list, CATERVA_VALUE_LIST);
+    for (int d = 0; d < own->ndim; d++) {
+        const char *label = own->labels[d];
+        if (label && scale_of(r, own, d) && strcmp(label, node->dims[d]) == 0) label = NULL;
+        any = any || label;
+        if (label)
+            values_add_text(&list, label, strlen(label));
+        else
+            values_add_nil(&list);
+    }
+    values_end(&list, head, own->ndim);
+    if (any) return values_set(&list, node, H5_LABELS);
+    values_free(&list);
+    return CLI_OK;
+}
+
+/* Sets the attribute of the limits of axes, if the growing dimensions are not all. */
+static cli_exit set_maxshape(const reader *r, foreign_node *node)
+{
+    value_list list = {0};
+    const dataset *own = node->own;
+    bool any = false;
+    size_t head = values_begin(&list, CATERVA_VALUE_LIST);
+    for (int d = 0; d < own->ndim; d++) {
+        const scale *s = scale_of(r, own, d);
+        bool is_unlimited = own->most[d] == H5S_UNLIMITED;
+        any = any || (own->most[d] != own->extent[d] && !(is_unlimited && s && s->grows));
+        if (is_unlimited)
+            values_add_nil(&list);
+        else
+            values_add_int(&list, (int64_t)own->most[d]);
+    }
+    values_end(&list, head, own->ndim);
+    if (any) return values_set(&list, node, H5_MAXSHAPE);
+    values_free(&list);
+    return CLI_OK;
 }
 
 static cli_exit name_axes(reader *r)
@@ -579,6 +728,8 @@ static cli_exit name_axes(reader *r)
             if (s->grows && (int64_t)s->length > node->shape[d])
                 node->shape[d] = (int64_t)s->length;
         }
+        if (own) CLI_TRY(set_labels(r, node));
+        if (own) CLI_TRY(set_maxshape(r, node));
     }
     return CLI_OK;
 }
@@ -587,14 +738,16 @@ static int by_group(const void *a, const void *b)
 {
     const scale *x = a, *y = b;
     if (x->group != y->group) return x->group < y->group ? -1 : 1;
-    return x->id != y->id ? (x->id < y->id ? -1 : 1) : strcmp(x->name, y->name);
+    return strcmp(x->name, y->name);
 }
 
-/* Sets the attribute of groups that lists growing dimensions, and reports dimensions that no array
- * has. */
-static cli_exit list_growing(reader *r)
+/* Sets the attributes of groups that list growing dimensions, and those of groups below, and reports
+ * dimensions that no array has. */
+static cli_exit list_dimensions(reader *r)
 {
-    const char **names = cli_alloc((r->n_scales + 1) * sizeof *names);
+    const char **names = cli_alloc((2 * r->n_scales + 1) * sizeof *names);
+    const char **below = names + r->n_scales;
+    size_t n_below = 0;
     cli_exit code = names ? CLI_OK : CLI_IO;
     if (r->n_scales) qsort(r->scales, r->n_scales, sizeof *r->scales, by_group);
     for (size_t i = 0, n = 0; code == CLI_OK && i < r->n_scales; i++) {
@@ -606,10 +759,13 @@ static cli_exit list_growing(reader *r)
                                 slash, s->name);
         else if (s->grows)
             names[n++] = s->name;
+        if (s->used && !s->has_variable && (!s->used_here || s->has_rival)) below[n_below++] = s->name;
         bool last = i + 1 == r->n_scales || r->scales[i + 1].group != s->group;
         if (last && n > 0 && code == CLI_OK)
             code = foreign_set_texts(group, H5_UNLIMITED, names, n);
-        if (last) n = 0;
+        if (last && n_below > 0 && code == CLI_OK)
+            code = foreign_set_texts(group, H5_DIMS, below, n_below);
+        if (last) n = n_below = 0;
     }
     free(names);
     return code;
@@ -723,6 +879,7 @@ static cli_exit scan_texts(const reader *r, hid_t set, const h5_type *type, cons
         if (cli_interrupted()) return CLI_INTERRUPTED;
         if (chunk && H5Dget_chunk_storage_size(set, b.start, &stored) < 0) stored = 0;
         clip_box(&b);
+        cli_guard(r->file->path, "libhdf5", 0);
         if (stored > 0) CLI_TRY(scan_box(r, set, type, key, &b, out));
     } while (next_box(&b));
     return CLI_OK;
@@ -793,10 +950,12 @@ typedef struct found {
     hsize_t chunk[H5S_MAX_RANK];
     char dtype[64]; /* of texts of any length */
     const char *vlen;
+    const char *problem; /* why it is left out */
 } found;
 
 static void free_dataset(dataset *own)
 {
+    for (int d = 0; own && d < CATERVA_MAX_DIMS; d++) free(own->labels[d]);
     if (own) free(own->path);
     free(own);
 }
@@ -822,7 +981,7 @@ static cli_exit open_set(const reader *r, hid_t group, const char *name, const c
     if (f->set >= 0) f->file_type = H5Dget_type(f->set);
     if (f->file_type >= 0) f->space = H5Dget_space(f->set);
     if (f->space >= 0) f->properties = H5Dget_create_plist(f->set);
-    if (f->properties < 0) return fail(r, key);
+    if (f->properties < 0) return refuse(r, key, &f->problem);
     f->is_null = H5Sget_simple_extent_type(f->space) == H5S_NULL;
     int ndim = H5Sget_simple_extent_dims(f->space, dims, most);
     if (ndim < 0) return fail(r, key);
@@ -831,6 +990,7 @@ static cli_exit open_set(const reader *r, hid_t group, const char *name, const c
         f->own->scales[d] = HADDR_UNDEF;
         f->own->ids[d] = -1;
         if (d < f->own->ndim) f->own->extent[d] = dims[d];
+        if (d < f->own->ndim) f->own->most[d] = most[d];
     }
     H5T_class_t class = H5Tget_class(f->file_type);
     f->own->may_be_named = class == H5T_ENUM || class == H5T_COMPOUND || class == H5T_OPAQUE;
@@ -957,15 +1117,30 @@ static cli_exit set_kind(const reader *r, const found *f, foreign_node *node)
         CLI_TRY(foreign_set_numbers(node, H5_NULL, "|b1", 0, NULL, &yes));
     }
     if (f->vlen) CLI_TRY(foreign_set_text(node, H5_VLEN, f->vlen, strlen(f->vlen)));
+    char name[256] = "";
+    if (f->is_scale && !r->is_netcdf && H5DSget_scale_name(f->set, name, sizeof name) >= 0 &&
+        (f->own->ndim != 1 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
+        CLI_TRY(values_set_text(node, H5_SCALE, name, strlen(name)));
     if (t->is_enum) CLI_TRY(set_enum(node, f->file_type));
     if (t->text == H5_FIXED_TEXT && t->is_utf8 && t->item_size > 1 &&
         !foreign_attribute_of(node, "_Encoding"))
         CLI_TRY(foreign_set_text(node, "_Encoding", "utf-8", 5));
     if (t->has_enum_fields)
         CLI_TRY(foreign_lose(r->file, "%s: the names of the values of its fields", node->key));
+    if (t->n_axes > 0)
+        CLI_TRY(foreign_lose(r->file, "%s: the array type of its items, whose axes follow its own",
+                             node->key));
     if (*t->tag)
         CLI_TRY(foreign_lose(r->file, "%s: the tag '%s' of its items", node->key, t->tag));
     return CLI_OK;
+}
+
+static size_t chunk_items(const found *f)
+{
+    size_t n = 1;
+    for (int d = 0; f->is_chunked && d < f->own->ndim; d++)
+        n = f->chunk[d] > SIZE_MAX / n ? SIZE_MAX : n * (size_t)f->chunk[d];
+    return n;
 }
 
 static cli_exit describe_set(reader *r, const char *key, found *f)
@@ -981,12 +1156,14 @@ static cli_exit describe_set(reader *r, const char *key, found *f)
     node->own = f->own;
     CLI_TRY(foreign_set_shape(r->file, node, f->type.dtype ? f->type.dtype : f->dtype, ndim,
                               shape));
-    for (int d = 0; f->is_chunked && d < ndim; d++)
+    /* Texts are much wider in an array: a box of whole chunks could be larger than the memory. */
+    bool is_wide = f->vlen && chunk_items(f) > WIDE_BYTES / (size_t)node->item_size;
+    for (int d = 0; f->is_chunked && !is_wide && d < ndim; d++)
         node->chunk_shape[d] = d < f->own->ndim ? (int64_t)f->chunk[d] : shape[d];
     CLI_TRY(add_attributes(r, node, f->set, f->file_type, f->is_scale));
     CLI_TRY(set_kind(r, f, node));
     CLI_TRY(set_fill(f, node));
-    CLI_TRY(read_labels(r, f->set, node, f->own->ndim));
+    CLI_TRY(read_labels(r, f->set, node, f->own));
     if (f->is_chunked && f->type.n_axes == 0 && f->type.text != H5_ANY_LENGTH)
         CLI_TRY(find_blocks(r, f->set, f->space, f->properties, node));
     return CLI_OK;
@@ -1004,8 +1181,15 @@ static cli_exit check_size(const reader *r, const char *key, const found *f)
 /* Adds the dataset of a link, or the dimension that it is. `name` is that in netCDF. */
 static cli_exit take_set(reader *r, const char *name, const char *key, found *f)
 {
-    if (f->is_scale)
-        CLI_TRY(add_scale(r, f->set, f->own, name, f->grows && f->own->ndim == 1, f->is_bare));
+    if (f->is_scale) {
+        size_t n;
+        char **names = f->is_bare ? read_names(r, f->set, H5_NAME, &n) : NULL;
+        const char *shown = names && names[0] && is_utf8(names[0], strlen(names[0])) ? names[0] : name;
+        cli_exit code =
+            add_scale(r, f->set, f->own, shown, f->grows && f->own->ndim == 1, f->is_bare);
+        if (names) free_names(names, n);
+        if (code != CLI_OK) return code;
+    }
     if (f->is_scale && f->is_bare) return CLI_OK;
     const char *problem = problem_of(f);
     if (problem) return foreign_lose(r->file, "%s: %s", key, problem);
@@ -1017,7 +1201,8 @@ static cli_exit take_set(reader *r, const char *name, const char *key, found *f)
     if (problem && !*problem) return CLI_IO;
     if (problem) return foreign_lose(r->file, "%s: a dataset of %s", key, problem);
     if (f->is_scale && f->own->ndim == 1) f->own->scales[0] = f->own->address;
-    read_dimension_list(f->set, f->own);
+    if (read_dimension_list(f->set, f->own))
+        CLI_TRY(foreign_lose(r->file, "%s: all but the first scale of an axis", key));
     if (f->is_scale && f->own->ndim > 1 &&
         read_integers(f->set, "_Netcdf4Coordinates", f->own->ids, CATERVA_MAX_DIMS) !=
             f->own->ndim)
@@ -1040,7 +1225,9 @@ static cli_exit add_set(reader *r, size_t parent, hid_t group, const char *name,
     found f = {.set = -1, .file_type = -1, .space = -1, .properties = -1};
     f.type.memory = -1;
     cli_exit code = open_set(r, group, name, key, &f);
-    if (code == CLI_OK) {
+    if (code == CLI_OK && f.problem)
+        code = foreign_lose(r->file, "%s: a dataset of %s", key, f.problem);
+    else if (code == CLI_OK) {
         size_t before = r->file->n;
         f.own->address = address;
         f.own->group = parent;
@@ -1197,6 +1384,7 @@ static cli_exit follow(reader *r, size_t parent, hid_t group, const link *l, con
     char key[KEY_SIZE];
     const char *shown = netcdf_name(group, l->name);
     if (cli_interrupted()) return CLI_INTERRUPTED;
+    cli_guard(r->file->path, "libhdf5", 0);
     int size = snprintf(key, sizeof key, "%s/%s", above[1] ? above : "", shown);
     int levels = 0;
     for (const char *c = above; *c; c++) levels += *c == '/';
@@ -1508,7 +1696,9 @@ static cli_exit read_items(foreign_file *file, const foreign_node *node, const i
                            const int64_t *stop, void *dst)
 {
     h5_begin();
-    cli_guard(file->path, "libhdf5");
+    int64_t size = node->item_size;
+    for (int d = 0; d < node->ndim; d++) size *= stop[d] - start[d];
+    cli_guard(file->path, "libhdf5", size);
     cli_exit code = read_box(file->own, node, start, stop, dst);
     cli_unguard();
     return code;
@@ -1609,7 +1799,7 @@ static cli_exit read_stored(foreign_file *file, const foreign_node *node, int64_
                             void **chunk, size_t *size)
 {
     h5_begin();
-    cli_guard(file->path, "libhdf5");
+    cli_guard(file->path, "libhdf5", 0);
     cli_exit code = read_frame(file->own, node, index, chunk, size);
     cli_unguard();
     return code == CLI_OK && *size > 0 ? unwrap(node, chunk, size) : code;
@@ -1642,7 +1832,7 @@ static void close_file(foreign_file *file)
     reader *r = file->own;
     if (!r) return;
     h5_begin();
-    cli_guard(file->path, "libhdf5");
+    cli_guard(file->path, "libhdf5", 0);
     for (size_t i = 0; i < file->n; i++) free_dataset(file->nodes[i].own);
     free_walk(r);
     close_set(r);
@@ -1661,7 +1851,7 @@ static cli_exit read_all(reader *r)
     CLI_TRY(walk(r));
     CLI_TRY(name_types(r));
     CLI_TRY(name_axes(r));
-    return list_growing(r);
+    return list_dimensions(r);
 }
 
 cli_exit h5_open(foreign_file *file)
@@ -1677,7 +1867,7 @@ cli_exit h5_open(foreign_file *file)
     file->own = r;
     file->close = close_file;
     file->read = read_items;
-    cli_guard(file->path, "libhdf5");
+    cli_guard(file->path, "libhdf5", 0);
     cli_exit code = read_all(r);
     cli_unguard();
     if (code != CLI_OK) return code;

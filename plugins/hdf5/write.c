@@ -3,6 +3,7 @@
  * at the end, as netCDF-4 has them. */
 #include "hdf5.h"
 
+#include "foreign/values.h"
 #include "formats/value.h"
 #include "terminal/output.h"
 
@@ -19,8 +20,8 @@ enum { DEFLATE_LEVEL = 4, PLAIN_BYTES = 4096, CHUNK_BYTES = 1 << 20 };
 
 typedef struct group {
     char *path;
-    char **growing; /* names of dimensions */
-    size_t n_growing;
+    char **growing, **below; /* names of dimensions; below: that only groups below have */
+    size_t n_growing, n_below;
 } group;
 
 /* A dataset, as far as it is needed after its node is gone. */
@@ -29,13 +30,16 @@ typedef struct array {
     size_t depth; /* of its group */
     int ndim;
     int64_t shape[CATERVA_MAX_DIMS];
-    char *dims[CATERVA_MAX_DIMS]; /* NULL: no name */
+    char *dims[CATERVA_MAX_DIMS];   /* NULL: no name */
+    char *labels[CATERVA_MAX_DIMS]; /* NULL: no label */
+    char *scale;                    /* its name as a dimension scale, or NULL */
+    bool grows[CATERVA_MAX_DIMS];   /* with its dimension */
     bool exists, is_coordinate, is_moved;
 } array;
 
 /* A dimension without a variable. */
 typedef struct bare {
-    char *path;
+    char *path, *place; /* place: of its dataset */
     int64_t length;
 } bare;
 
@@ -330,28 +334,144 @@ static bool put_value(const writer *w, hid_t object, const foreign_attribute *a)
     }
 }
 
-/* netCDF requires that the fill has the type of the items: converts numbers. */
+/* Texts that an attribute holds: borrowed. */
+typedef struct text_list {
+    const char **text;
+    size_t *size, n;
+    int ndim;
+    int64_t shape[CATERVA_MAX_DIMS];
+} text_list;
+
+static void free_texts(text_list *t)
+{
+    free(t->text);
+    free(t->size);
+}
+
+/* Takes a text, bytes, a list of texts, or an array of bytes of one width; false for others. */
+static bool take_texts(const foreign_attribute *a, text_list *out)
+{
+    size_t at = 0;
+    caterva_value v;
+    *out = (text_list){.n = 1};
+    if (!first_value(a, &at, &v)) return false;
+    const caterva_value whole = v;
+    bool is_list = v.kind == CATERVA_VALUE_LIST && v.count >= 0 && (size_t)v.count <= a->size;
+    bool is_array = v.kind == CATERVA_VALUE_ARRAY && v.dtype[1] == 'S' && v.ndim > 0;
+    size_t width = is_array ? strtoul(v.dtype + 2, NULL, 10) : 0;
+    if (is_array) {
+        out->ndim = v.ndim;
+        memcpy(out->shape, v.shape, sizeof v.shape);
+        out->n = width > 0 ? v.size / width : 0;
+    } else if (is_list) {
+        out->ndim = 1;
+        out->shape[0] = v.count;
+        out->n = (size_t)v.count;
+    }
+    out->text = calloc(out->n + 1, sizeof *out->text);
+    out->size = calloc(out->n + 1, sizeof *out->size);
+    bool ok = out->text && out->size;
+    for (size_t i = 0; i < out->n && ok; i++) {
+        if (is_list) ok = first_value(a, &at, &v);
+        ok = ok && (is_array || v.kind == CATERVA_VALUE_TEXT ||
+                    (!is_list && v.kind == CATERVA_VALUE_BYTES));
+        if (!ok) break;
+        out->text[i] = is_array ? (const char *)whole.bytes + i * width : v.bytes;
+        out->size[i] = is_array ? width : v.size;
+        while (is_array && out->size[i] > 0 && !out->text[i][out->size[i] - 1]) out->size[i]--;
+    }
+    if (!ok) free_texts(out);
+    return ok;
+}
+
+static bool put_fixed(const writer *w, hid_t object, const char *name, const text_list *t,
+                      bool is_utf8, size_t width)
+{
+    char *items = t->n <= SIZE_MAX / width - 1 ? calloc(t->n + 1, width) : NULL;
+    bool ok = items;
+    for (size_t i = 0; i < t->n && ok; i++) {
+        ok = t->size[i] <= width;
+        if (ok) memcpy(items + i * width, t->text[i], t->size[i]);
+    }
+    ok = ok && put_items(w, object, name, h5_type_string(is_utf8, width), t->ndim, t->shape,
+                         t->n ? items : NULL);
+    free(items);
+    return ok;
+}
+
+static bool put_any_length(const writer *w, hid_t object, const char *name, const text_list *t,
+                           bool is_utf8)
+{
+    char **copies = calloc(t->n + 1, sizeof *copies);
+    bool ok = copies;
+    for (size_t i = 0; i < t->n && ok; i++) {
+        copies[i] = strndup(t->text[i], t->size[i]);
+        ok = copies[i] && strlen(copies[i]) == t->size[i];
+    }
+    ok = ok && put_items(w, object, name, h5_type_string(is_utf8, H5T_VARIABLE), t->ndim, t->shape,
+                         t->n ? copies : NULL);
+    for (size_t i = 0; copies && i < t->n; i++) free(copies[i]);
+    free(copies);
+    return ok;
+}
+
+/* Puts a value with the type that the attribute `_types` names: "ascii 5", "utf-8" (of any length),
+ * "null <i8". False if there is none, or if the value does not fit. */
+static bool put_typed(const writer *w, hid_t object, const foreign_node *node,
+                      const foreign_attribute *a)
+{
+    char type[64];
+    size_t size, at = 0, width = 0;
+    caterva_value v;
+    text_list t;
+    const char *given = values_text(values_find(values_of(node, H5_TYPES), a->name), &size);
+    if (!given || size >= sizeof type) return false;
+    snprintf(type, sizeof type, "%.*s", (int)size, given);
+    bool null = strncmp(type, "null ", 5) == 0;
+    const char *rest = null ? type + 5 : type, *blank = strchr(rest, ' ');
+    bool is_utf8 = strncmp(rest, "utf-8", 5) == 0;
+    bool is_text = is_utf8 || strncmp(rest, "ascii", 5) == 0;
+    if (blank) width = strtoul(blank, NULL, 10);
+    if (null) {
+        caterva_dtype *dtype;
+        if (!first_value(a, &at, &v) || v.kind != CATERVA_VALUE_NIL) return false;
+        hid_t id = -1, space = H5Screate(H5S_NULL);
+        if (is_text) {
+            id = h5_type_string(is_utf8, width ? width : H5T_VARIABLE);
+        } else if (caterva_dtype_parse(rest, &dtype, NULL) == CATERVA_OK) {
+            id = h5_type_for(dtype);
+            caterva_dtype_free(dtype);
+        }
+        bool ok = id >= 0 && put(w, object, a->name, id, id, space, NULL);
+        h5_close(space);
+        h5_close(id);
+        return ok;
+    }
+    if (!is_text || !take_texts(a, &t)) return false;
+    bool ok = width ? put_fixed(w, object, a->name, &t, is_utf8, width)
+                    : put_any_length(w, object, a->name, &t, is_utf8);
+    free_texts(&t);
+    return ok;
+}
+
+/* The fill of a dataset has the type of its items, unless it has one of its own. */
 static bool put_fill(const writer *w, hid_t object, const foreign_attribute *a, hid_t type)
 {
     size_t at = 0;
     caterva_value v;
-    caterva_dtype *dtype = NULL;
     H5T_class_t class = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
-    if (class == H5T_ENUM && first_value(a, &at, &v) && v.kind == CATERVA_VALUE_ARRAY &&
-        v.ndim == 0 && v.size == H5Tget_size(type))
+    if (!first_value(a, &at, &v)) return false;
+    if (class == H5T_ENUM && v.kind == CATERVA_VALUE_ARRAY && v.ndim == 0 &&
+        v.size == H5Tget_size(type))
         return put_items(w, object, a->name, H5Tcopy(type), 0, NULL, v.bytes);
-    if ((class != H5T_INTEGER && class != H5T_FLOAT) || !first_value(a, &at, &v)) return false;
+    if (class == H5T_STRING && v.kind == CATERVA_VALUE_TEXT && v.size == 1 &&
+        H5Tget_size(type) == 1 && H5Tis_variable_str(type) <= 0)
+        return put_items(w, object, a->name, H5Tcopy(type), 0, NULL, v.bytes);
+    if (class != H5T_INTEGER && class != H5T_FLOAT) return false;
     hid_t memory = v.kind == CATERVA_VALUE_REAL  ? H5Tcopy(H5T_NATIVE_DOUBLE)
                    : v.kind == CATERVA_VALUE_INT ? H5Tcopy(H5T_NATIVE_INT64)
                                                  : -1;
     const void *item = v.kind == CATERVA_VALUE_REAL ? (const void *)&v.real : &v.integer;
-    if (v.kind == CATERVA_VALUE_ARRAY && v.ndim == 0 &&
-        caterva_dtype_parse(v.dtype, &dtype, NULL) == CATERVA_OK) {
-        if (dtype->kind == 'i' || dtype->kind == 'u' || dtype->kind == 'f')
-            memory = h5_type_for(dtype);
-        caterva_dtype_free(dtype);
-        item = v.bytes;
-    }
     hid_t space = H5Screate(H5S_SCALAR);
     bool ok = memory >= 0 && put(w, object, a->name, type, memory, space, item);
     h5_close(space);
@@ -362,8 +482,11 @@ static bool put_fill(const writer *w, hid_t object, const foreign_attribute *a, 
 /* Attributes that HDF5 expresses otherwise. */
 static bool is_consumed(const writer *w, const foreign_node *node, const char *name)
 {
-    static const char *const of_arrays[] = {"dims", "_caterva", H5_ENUM, H5_VLEN, H5_NULL, H5_TYPE};
-    if (node->is_group) return strcmp(name, H5_UNLIMITED) == 0;
+    static const char *const of_arrays[] = {"dims",  "_caterva", H5_ENUM,     H5_VLEN,   H5_NULL,
+                                            H5_TYPE, H5_TYPES,   H5_MAXSHAPE, H5_LABELS, H5_SCALE};
+    if (node->is_group)
+        return strcmp(name, H5_UNLIMITED) == 0 || strcmp(name, H5_DIMS) == 0 ||
+               strcmp(name, H5_TYPES) == 0;
     for (size_t i = 0; i < sizeof of_arrays / sizeof of_arrays[0]; i++) {
         if (strcmp(name, of_arrays[i]) != 0) continue;
         bool is_enum = strcmp(name, H5_ENUM) == 0;
@@ -381,6 +504,8 @@ static cli_exit put_attribute(const writer *w, hid_t object, const foreign_node 
     if (!node->is_group && strcmp(a->name, "_FillValue") == 0 &&
         put_fill(w, object, a, w->type))
         return CLI_OK;
+    H5Adelete(object, a->name);
+    if (put_typed(w, object, node, a)) return CLI_OK;
     H5Adelete(object, a->name);
     if (put_value(w, object, a)) return CLI_OK;
     H5Adelete(object, a->name);
@@ -495,6 +620,12 @@ static cli_exit name_type(writer *w, const foreign_node *node)
 
 /* ---- Datasets ---------------------------------------------------------------------------- */
 
+/* Whether the name of an axis is a label only. */
+static bool is_label(const array *a, int d)
+{
+    return a->labels[d] && a->dims[d] && strcmp(a->labels[d], a->dims[d]) == 0;
+}
+
 static array *array_of(const writer *w, const foreign_node *node)
 {
     return &w->arrays[(uintptr_t)node->own - 1];
@@ -521,6 +652,26 @@ static bool is_growing(const writer *w, const foreign_node *node, int d)
             if (strcmp(w->groups[g].growing[i], node->dims[d]) == 0) return true;
     }
     return false;
+}
+
+/* Returns to which length an axis may grow: `_maxshape` has limits that are no dimensions'. */
+static hsize_t most_of(const writer *w, const foreign_node *node, int d)
+{
+    packed_value key, limit;
+    size_t at = 0, pos = 0;
+    caterva_value v = CATERVA_VALUE_INIT;
+    const hsize_t length = (hsize_t)node->shape[d];
+    if (is_growing(w, node, d)) return H5S_UNLIMITED;
+    for (int i = 0; i <= d; i++)
+        if (!values_next(values_of(node, H5_MAXSHAPE), &at, &key, &limit)) return length;
+    if (caterva_value_next(limit.bytes, limit.size, &pos, &v, NULL) != CATERVA_OK) return length;
+    if (v.kind == CATERVA_VALUE_NIL) return H5S_UNLIMITED;
+    return v.kind == CATERVA_VALUE_INT && v.integer > node->shape[d] ? (hsize_t)v.integer : length;
+}
+
+static bool may_grow(const writer *w, const foreign_node *node, int d)
+{
+    return most_of(w, node, d) != (hsize_t)node->shape[d];
 }
 
 static int64_t chunk_bytes(const foreign_node *node)
@@ -551,7 +702,7 @@ static void adapt_chunks(const writer *w, foreign_node *node)
     bool grows = false, same = true;
     int64_t n = 1;
     for (int d = 0; d < node->ndim; d++) {
-        grows = grows || is_growing(w, node, d);
+        grows = grows || may_grow(w, node, d);
         n = node->shape[d] > INT64_MAX / 64 / n ? INT64_MAX / 64 : n * node->shape[d];
         if (n == 0) n = 1;
     }
@@ -566,7 +717,7 @@ static void adapt_chunks(const writer *w, foreign_node *node)
         same = false;
     }
     for (int d = 0; d < node->ndim; d++) {
-        if (node->chunk_shape[d] <= node->shape[d] || is_growing(w, node, d)) continue;
+        if ((hsize_t)node->chunk_shape[d] <= most_of(w, node, d)) continue;
         node->chunk_shape[d] = node->shape[d] > 0 ? node->shape[d] : 1;
         same = false;
     }
@@ -618,7 +769,7 @@ static cli_exit create_set(writer *w, const foreign_node *node, bool move)
     CLI_TRY(choose_type(w, node));
     for (int d = 0; d < node->ndim; d++) {
         dims[d] = (hsize_t)node->shape[d];
-        most[d] = is_growing(w, node, d) ? H5S_UNLIMITED : dims[d];
+        most[d] = most_of(w, node, d);
     }
     CLI_TRY(name_type(w, node));
     bool is_null = node->ndim == 1 && node->shape[0] == 0 && foreign_attribute_of(node, H5_NULL);
@@ -663,20 +814,21 @@ static cli_exit select_set(writer *w, const foreign_node *node, bool move)
 
 /* ---- The functions of a writer ----------------------------------------------------------- */
 
-static cli_exit take_growing(group *g, const foreign_node *node)
+static cli_exit take_names(const foreign_node *node, const char *name, char ***names,
+                           size_t *n_names)
 {
     size_t at = 0;
     caterva_value v;
-    const foreign_attribute *a = foreign_attribute_of(node, H5_UNLIMITED);
+    const foreign_attribute *a = foreign_attribute_of(node, name);
     if (!a || !first_value(a, &at, &v) || v.kind != CATERVA_VALUE_LIST ||
         (size_t)v.count > a->size)
         return CLI_OK;
     int64_t n = v.count;
-    g->growing = calloc((size_t)n + 1, sizeof *g->growing);
-    if (!g->growing) return cli_fail(CLI_IO, "out of memory");
+    *names = calloc((size_t)n + 1, sizeof **names);
+    if (!*names) return cli_fail(CLI_IO, "out of memory");
     for (int64_t i = 0; i < n && first_value(a, &at, &v); i++)
         if (v.kind == CATERVA_VALUE_TEXT)
-            g->growing[g->n_growing++] = strndup(v.bytes, v.size);
+            (*names)[(*n_names)++] = strndup(v.bytes, v.size);
     return CLI_OK;
 }
 
@@ -689,7 +841,8 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     group *g = &w->groups[w->n_groups++];
     *g = (group){.path = cli_copy_text(is_root ? "" : node->key)};
     if (!g->path) return CLI_IO;
-    CLI_TRY(take_growing(g, node));
+    CLI_TRY(take_names(node, H5_UNLIMITED, &g->growing, &g->n_growing));
+    CLI_TRY(take_names(node, H5_DIMS, &g->below, &g->n_below));
     hid_t properties = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED);
@@ -700,6 +853,43 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     cli_exit code = id >= 0 ? put_attributes(w, id, node) : fail(w, node->key);
     h5_close(id);
     return code;
+}
+
+/* Returns the size of the path of the group that a new dimension of an axis belongs to: the array's
+ * one, or one above that lists it. */
+static size_t home_of(const writer *w, const char *key, const char *dim)
+{
+    for (size_t g = 0; g < w->n_groups; g++) {
+        size_t size = strlen(w->groups[g].path);
+        if (strncmp(key, w->groups[g].path, size) != 0 || key[size] != '/') continue;
+        for (size_t i = 0; i < w->groups[g].n_below; i++)
+            if (strcmp(w->groups[g].below[i], dim) == 0) return size;
+    }
+    return group_size(key);
+}
+
+/* Takes what the dimension scales of an array are made of. */
+static cli_exit take_axes(writer *w, const foreign_node *node, array *a)
+{
+    packed_value key, label;
+    const char *text;
+    size_t at = 0, size;
+    for (int d = 0; d < node->ndim; d++) {
+        const char *name = node->dims ? node->dims[d] : NULL;
+        bool listed = values_next(values_of(node, H5_LABELS), &at, &key, &label);
+        a->grows[d] = is_growing(w, node, d);
+        if (name && *name && !strchr(name, '/') && !(a->dims[d] = cli_copy_text(name)))
+            return CLI_IO;
+        if (listed && (text = values_text(label, &size)) &&
+            !(a->labels[d] = strndup(text, size)))
+            return cli_fail(CLI_IO, "out of memory");
+    }
+    text = values_text(values_of(node, H5_SCALE), &size);
+    if (text && !(a->scale = strndup(text, size))) return cli_fail(CLI_IO, "out of memory");
+    a->is_coordinate = node->ndim == 1 && a->dims[0] &&
+                       strcmp(a->dims[0], name_of(node->key)) == 0 && !is_label(a, 0) &&
+                       home_of(w, node->key, a->dims[0]) == group_size(node->key);
+    return CLI_OK;
 }
 
 static cli_exit add_array(writer *w, foreign_node *node)
@@ -713,17 +903,13 @@ static cli_exit add_array(writer *w, foreign_node *node)
     for (const char *c = node->key + 1; *c; c++) a->depth += *c == '/';
     memcpy(a->shape, node->shape, sizeof a->shape);
     bool is_empty = false;
-    for (int d = 0; d < node->ndim; d++) {
-        is_empty = is_empty || node->shape[d] == 0;
-        if (node->dims && node->dims[d] && *node->dims[d] && !strchr(node->dims[d], '/'))
-            a->dims[d] = cli_copy_text(node->dims[d]);
-    }
-    a->is_coordinate =
-        node->ndim == 1 && a->dims[0] && strcmp(a->dims[0], name_of(node->key)) == 0;
+    for (int d = 0; d < node->ndim; d++) is_empty = is_empty || node->shape[d] == 0;
+    CLI_TRY(take_axes(w, node, a));
     node->own = (void *)(uintptr_t)w->n_arrays;
-    adapt_chunks(w, node);
     close_set(w);
     CLI_TRY(choose_type(w, node)); /* an error before anything is written */
+    adapt_chunks(w, node);
+    if (w->texts) memset(node->block_shape, 0, sizeof node->block_shape); /* items do not move */
     return is_empty ? create_set(w, node, false) : CLI_OK;
 }
 
@@ -858,34 +1044,36 @@ static bool has_coordinate(const writer *w, const char *path, int64_t length)
     return found && found->exists && found->shape[0] == length;
 }
 
-static const bare *find_bare(const writer *w, const char *path)
+static const bare *find_bare(const writer *w, const char *path, int64_t length)
 {
     for (size_t i = 0; i < w->n_bares; i++)
-        if (strcmp(w->bares[i].path, path) == 0) return &w->bares[i];
+        if (strcmp(w->bares[i].path, path) == 0 && w->bares[i].length == length)
+            return &w->bares[i];
     return NULL;
 }
 
-/* Makes a dimension without a variable. A variable of this name gets netCDF's prefix. */
+/* Returns a free path "<path>_<length>", to be freed: an array or another dimension has `path`. */
+static char *other_path(const writer *w, const char *path, int64_t length)
+{
+    size_t room = strlen(path) + 40;
+    char *other = cli_alloc(room);
+    if (other) snprintf(other, room, "%s_%lld", path, (long long)length);
+    for (int i = 0; other && i < 9 && H5Lexists(w->file, other, H5P_DEFAULT) > 0; i++)
+        strcat(other, "_");
+    return other;
+}
+
+/* Makes a dimension without a variable. Takes the path. */
 static cli_exit make_bare(writer *w, char *path, int64_t length, bool grows)
 {
     bare *larger = grow(w->bares, w->n_bares, sizeof *larger);
     if (!larger) return CLI_IO;
     w->bares = larger;
-    w->bares[w->n_bares++] = (bare){path, length};
-    if (H5Lexists(w->file, path, H5P_DEFAULT) > 0) {
-        char prefixed[512];
-        snprintf(prefixed, sizeof prefixed, "%s%s", H5_NOT_COORDINATE, name_of(path));
-        char *moved = join(path, group_size(path), prefixed);
-        herr_t done = moved ? H5Lmove(w->file, path, w->file, moved, w->link, H5P_DEFAULT) : -1;
-        for (size_t i = 0; done >= 0 && i < w->n_arrays; i++) {
-            if (strcmp(w->arrays[i].path, path) != 0) continue;
-            free(w->arrays[i].path);
-            w->arrays[i].path = moved;
-            moved = NULL;
-        }
-        free(moved);
-        if (done < 0) return fail(w, path);
-    }
+    bool is_taken = H5Lexists(w->file, path, H5P_DEFAULT) > 0;
+    char *place = is_taken ? other_path(w, path, length) : cli_copy_text(path);
+    w->bares[w->n_bares++] = (bare){path, place, length};
+    if (!place) return CLI_IO;
+    const char *shown[] = {name_of(path)};
     hsize_t dims[] = {(hsize_t)length}, most[] = {grows ? H5S_UNLIMITED : (hsize_t)length};
     const hsize_t chunk[] = {1024};
     char name[sizeof H5_NO_VARIABLE + 16];
@@ -893,20 +1081,21 @@ static cli_exit make_bare(writer *w, char *path, int64_t length, bool grows)
     hid_t space = H5Screate_simple(1, dims, most), properties = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_obj_track_times(properties, false);
     if (grows) H5Pset_chunk(properties, 1, chunk);
-    hid_t set = H5Dcreate2(w->file, path, H5T_IEEE_F32BE, space, w->link, properties,
+    hid_t set = H5Dcreate2(w->file, place, H5T_IEEE_F32BE, space, w->link, properties,
                            H5P_DEFAULT);
-    bool ok = set >= 0 && H5DSset_scale(set, name) >= 0;
+    bool ok = set >= 0 && H5DSset_scale(set, name) >= 0 &&
+              (!is_taken || put_texts(w, set, H5_NAME, 0, NULL, shown));
     h5_close(set);
     h5_close(properties);
     h5_close(space);
-    return ok ? CLI_OK : fail(w, path);
+    return ok ? CLI_OK : fail(w, place);
 }
 
 /* Sets *out to the path of an axis' scale, to be freed: a coordinate in the nearest group, or a
- * dimension without a variable, which is made if there is none. NULL if the group has a dimension of
- * this name but of another length. */
-static cli_exit find_scale(writer *w, const array *a, int d, bool grows, char **out)
+ * dimension without a variable, which is made if there is none. NULL if its name is only a label. */
+static cli_exit find_scale(writer *w, const array *a, int d, char **out)
 {
+    const bare *found = NULL;
     *out = NULL;
     for (size_t size = group_size(a->path);; size--) {
         if (size > 0 && a->path[size] != '/') continue;
@@ -919,48 +1108,40 @@ static cli_exit find_scale(writer *w, const array *a, int d, bool grows, char **
         free(path);
         if (size == 0) break;
     }
-    for (size_t size = group_size(a->path);; size--) {
+    if (is_label(a, d)) return CLI_OK;
+    for (size_t size = group_size(a->path); !found; size--) {
         if (size > 0 && a->path[size] != '/') continue;
         char *path = join(a->path, size, a->dims[d]);
-        const bare *b = path ? find_bare(w, path) : NULL;
-        if (b && b->length == a->shape[d]) {
-            *out = path;
-            return CLI_OK;
-        }
+        if (!path) return CLI_IO;
+        found = find_bare(w, path, a->shape[d]);
         free(path);
-        if (b && size == group_size(a->path)) return CLI_OK;
         if (size == 0) break;
     }
-    char *path = join(a->path, group_size(a->path), a->dims[d]);
-    if (!path) return CLI_IO;
-    array other = {.path = path, .depth = a->depth, .is_coordinate = true};
-    if (bsearch(&other, w->arrays, w->n_arrays, sizeof other, by_depth)) {
-        free(path);
-        return CLI_OK;
+    if (!found) {
+        char *path = join(a->path, home_of(w, a->path, a->dims[d]), a->dims[d]);
+        if (!path) return CLI_IO;
+        CLI_TRY(make_bare(w, path, a->shape[d], a->grows[d]));
+        found = &w->bares[w->n_bares - 1];
     }
-    CLI_TRY(make_bare(w, path, a->shape[d], grows));
-    *out = cli_copy_text(path);
+    *out = cli_copy_text(found->place);
     return *out ? CLI_OK : CLI_IO;
 }
 
+/* Attaches the scales of an array, and sets its labels. A scale has no scales itself. */
 static cli_exit attach(writer *w, size_t i)
 {
+    const array *a = &w->arrays[i];
     hid_t set = -1;
     cli_exit code = CLI_OK;
-    for (int d = 0; d < w->arrays[i].ndim && code == CLI_OK; d++) {
-        char *path;
-        const array *a = &w->arrays[i];
-        if (!a->dims[d]) continue;
-        hsize_t dims[H5S_MAX_RANK], most[H5S_MAX_RANK] = {0};
-        if (set < 0) set = H5Dopen2(w->file, a->path, H5P_DEFAULT);
-        hid_t space = H5Dget_space(set);
-        int ndim = H5Sget_simple_extent_dims(space, dims, most);
-        h5_close(space);
-        code = find_scale(w, a, d, ndim > d && most[d] == H5S_UNLIMITED, &path);
-        if (code != CLI_OK) break;
+    bool is_scale = a->is_coordinate || a->scale;
+    for (int d = 0; d < a->ndim && code == CLI_OK; d++) {
+        char *path = NULL;
+        if (a->dims[d] && !is_scale) code = find_scale(w, a, d, &path);
+        const char *label = a->labels[d] ? a->labels[d] : path || is_scale ? NULL : a->dims[d];
+        if (set < 0 && (path || label)) set = H5Dopen2(w->file, a->path, H5P_DEFAULT);
         hid_t scale = path ? H5Dopen2(w->file, path, H5P_DEFAULT) : -1;
-        if (scale >= 0 && H5DSattach_scale(set, scale, (unsigned)d) < 0) code = fail(w, path);
-        if (!path) H5DSset_label(set, (unsigned)d, w->arrays[i].dims[d]);
+        if (path && H5DSattach_scale(set, scale, (unsigned)d) < 0) code = fail(w, path);
+        if (label) H5DSset_label(set, (unsigned)d, label);
         h5_close(scale);
         free(path);
     }
@@ -973,18 +1154,25 @@ static cli_exit make_scales(writer *w)
     if (w->n_arrays) qsort(w->arrays, w->n_arrays, sizeof *w->arrays, by_depth);
     for (size_t i = 0; i < w->n_arrays; i++) {
         const array *a = &w->arrays[i];
-        if (!a->exists || !a->is_coordinate) continue;
+        if (!a->exists || (!a->is_coordinate && !a->scale)) continue;
         hid_t set = H5Dopen2(w->file, a->path, H5P_DEFAULT);
-        herr_t done = set >= 0 ? H5DSset_scale(set, name_of(a->path)) : -1;
+        herr_t done =
+            set >= 0 ? H5DSset_scale(set, a->scale ? a->scale : name_of(a->path)) : -1;
         h5_close(set);
         if (done < 0) return fail(w, a->path);
     }
     for (size_t i = 0; i < w->n_arrays; i++)
-        if (w->arrays[i].exists && !w->arrays[i].is_coordinate) CLI_TRY(attach(w, i));
+        if (w->arrays[i].exists) CLI_TRY(attach(w, i));
     return CLI_OK;
 }
 
 /* ---- Files ------------------------------------------------------------------------------- */
+
+static void free_names(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) free(names[i]);
+    free(names);
+}
 
 static void release(writer *w)
 {
@@ -993,15 +1181,22 @@ static void release(writer *w)
     h5_close(w->attribute);
     h5_close(w->file);
     for (size_t i = 0; i < w->n_groups; i++) {
-        for (size_t k = 0; k < w->groups[i].n_growing; k++) free(w->groups[i].growing[k]);
-        free(w->groups[i].growing);
+        free_names(w->groups[i].growing, w->groups[i].n_growing);
+        free_names(w->groups[i].below, w->groups[i].n_below);
         free(w->groups[i].path);
     }
     for (size_t i = 0; i < w->n_arrays; i++) {
-        for (int d = 0; d < w->arrays[i].ndim; d++) free(w->arrays[i].dims[d]);
+        for (int d = 0; d < w->arrays[i].ndim; d++) {
+            free(w->arrays[i].dims[d]);
+            free(w->arrays[i].labels[d]);
+        }
+        free(w->arrays[i].scale);
         free(w->arrays[i].path);
     }
-    for (size_t i = 0; i < w->n_bares; i++) free(w->bares[i].path);
+    for (size_t i = 0; i < w->n_bares; i++) {
+        free(w->bares[i].path);
+        free(w->bares[i].place);
+    }
     free(w->groups);
     free(w->arrays);
     free(w->bares);

@@ -21,8 +21,8 @@ enum { DEFLATE_LEVEL = 4, PLAIN_BYTES = 4096, CHUNK_BYTES = 1 << 20 };
 typedef struct group {
     char *path; /* "" for the root */
     int id;
-    char **growing;
-    size_t n_growing;
+    char **growing, **below; /* names of dimensions; below: that only groups below have */
+    size_t n_growing, n_below;
 } group;
 
 /* How the items of a variable are written. */
@@ -62,6 +62,11 @@ typedef struct writer {
 static cli_exit fail(writer *w, const char *key, int status)
 {
     w->has_failed = true;
+    if (status == NC_EDIMSCALE)
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s: %s: libnetcdf cannot write these dimensions; a file whose name ends "
+                        "with .h5 can have them, and netCDF reads it as well",
+                        w->base->path, key);
     return nc_fail(CLI_IO, w->base->path, key, status);
 }
 
@@ -261,8 +266,11 @@ static int put_value(writer *w, int id, int var, const foreign_node *node,
 
 static bool is_consumed(const foreign_node *node, const char *name)
 {
-    static const char *const of_arrays[] = {"dims", "_caterva", "_vlen", "_FillValue", "_null", "_type"};
-    if (node->is_group) return strcmp(name, "_unlimited_dims") == 0;
+    static const char *const of_arrays[] = {"dims",  "_caterva", "_vlen",     "_FillValue", "_null",
+                                            "_type", "_types",   "_maxshape", "_labels",    "_scale"};
+    if (node->is_group)
+        return strcmp(name, "_unlimited_dims") == 0 || strcmp(name, "_dims") == 0 ||
+               strcmp(name, "_types") == 0;
     for (size_t i = 0; i < sizeof of_arrays / sizeof of_arrays[0]; i++)
         if (strcmp(name, of_arrays[i]) == 0) return true;
     return false;
@@ -321,12 +329,28 @@ static cli_exit define(writer *w, int id, const char *key, const char *name, siz
     return w->dimensions[w->n_dimensions - 1].name ? CLI_OK : CLI_IO;
 }
 
+/* Returns the group that a new dimension belongs to: the array's one, or one above that lists it. */
+static int home_of(writer *w, const foreign_node *node, const char *name)
+{
+    for (size_t g = 0; g < w->n_groups; g++) {
+        size_t size = strlen(w->groups[g].path);
+        if (strncmp(node->key, w->groups[g].path, size) != 0 || node->key[size] != '/') continue;
+        for (size_t i = 0; i < w->groups[g].n_below; i++)
+            if (strcmp(w->groups[g].below[i], name) == 0) return w->groups[g].id;
+    }
+    return find_group(w, node->key, group_size(node->key))->id;
+}
+
 /* Finds or defines the dimension of an axis. */
 static cli_exit reach_dimension(writer *w, const foreign_node *node, const char *name,
                                 size_t length, int *out)
 {
     char other[NC_MAX_NAME + 1];
-    for (size_t size = group_size(node->key);; size--) {
+    const int own = find_group(w, node->key, group_size(node->key))->id;
+    int id = home_of(w, node, name), var;
+    /* A coordinate has its dimension in its group. */
+    bool is_own = node->ndim == 1 && id == own && strcmp(strrchr(node->key, '/') + 1, name) == 0;
+    for (size_t size = group_size(node->key); !is_own || size == group_size(node->key); size--) {
         const group *g =
             size == 0 || node->key[size] == '/' ? find_group(w, node->key, size) : NULL;
         const dimension *found = g ? find_dimension(w, g->id, name) : NULL;
@@ -336,7 +360,6 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
         }
         if (size == 0) break;
     }
-    int id = find_group(w, node->key, group_size(node->key))->id, var;
     bool is_taken = find_dimension(w, id, name) || nc_inq_varid(id, name, &var) == NC_NOERR;
     if (!is_taken)
         return define(w, id, node->key, name, length, is_growing(w, node, name), out);
@@ -611,6 +634,7 @@ static cli_exit set_fill(writer *w, int id, int var, const foreign_node *node,
     size_t size = 8;
     const foreign_attribute *a = foreign_attribute_of(node, "_FillValue");
     if (!a || !next_value(a, &at, &v)) return CLI_OK;
+    if (v.kind == CATERVA_VALUE_TEXT || v.kind == CATERVA_VALUE_BYTES) item = v.bytes;
     if (v.kind == CATERVA_VALUE_ARRAY && v.size > 0) {
         snprintf(from, sizeof from, "%s", v.dtype);
         item = v.bytes;
@@ -626,9 +650,11 @@ static cli_exit set_fill(writer *w, int id, int var, const foreign_node *node,
         const char *texts[] = {text};
         status = text ? nc_def_var_fill(id, var, 0, texts) : NC_ENOMEM;
         free(text);
-    } else if (c->form == CHARACTERS && v.kind == CATERVA_VALUE_ARRAY && v.size == 1)
+    } else if (c->form == CHARACTERS && v.size == 1 &&
+               (v.kind == CATERVA_VALUE_ARRAY || v.kind == CATERVA_VALUE_TEXT ||
+                v.kind == CATERVA_VALUE_BYTES))
         status = nc_def_var_fill(id, var, 0, item);
-    else if (c->dtype && item && strchr("iuf", from[1])) {
+    else if (c->dtype && item && *from && strchr("iuf", from[1])) {
         void *fill = convert(from, c->dtype, item, size, 1, 16);
         if (!fill) return CLI_UNSUPPORTED;
         status = nc_def_var_fill(id, var, 0, fill);
@@ -689,20 +715,21 @@ static cli_exit add_array(writer *w, foreign_node *node)
 
 /* ---- Groups ------------------------------------------------------------------------------ */
 
-static cli_exit take_growing(group *g, const foreign_node *node)
+static cli_exit take_names(const foreign_node *node, const char *name, char ***names,
+                           size_t *n_names)
 {
     size_t at = 0;
     caterva_value v;
-    const foreign_attribute *a = foreign_attribute_of(node, "_unlimited_dims");
+    const foreign_attribute *a = foreign_attribute_of(node, name);
     if (!a || !next_value(a, &at, &v) || v.kind != CATERVA_VALUE_LIST ||
         (size_t)v.count > a->size)
         return CLI_OK;
     int64_t n = v.count;
-    g->growing = calloc((size_t)n + 1, sizeof *g->growing);
-    if (!g->growing) return cli_fail(CLI_IO, "out of memory");
+    *names = calloc((size_t)n + 1, sizeof **names);
+    if (!*names) return cli_fail(CLI_IO, "out of memory");
     for (int64_t i = 0; i < n && next_value(a, &at, &v); i++)
         if (v.kind == CATERVA_VALUE_TEXT)
-            g->growing[g->n_growing++] = strndup(v.bytes, v.size);
+            (*names)[(*n_names)++] = strndup(v.bytes, v.size);
     return CLI_OK;
 }
 
@@ -721,7 +748,8 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     group *g = &w->groups[w->n_groups++];
     *g = (group){.path = cli_copy_text(is_root ? "" : node->key), .id = id};
     if (!g->path) return CLI_IO;
-    CLI_TRY(take_growing(g, node));
+    CLI_TRY(take_names(node, "_unlimited_dims", &g->growing, &g->n_growing));
+    CLI_TRY(take_names(node, "_dims", &g->below, &g->n_below));
     return put_attributes(w, id, NC_GLOBAL, node, false);
 }
 
@@ -842,11 +870,17 @@ static cli_exit write_items(foreign_writer *self, const foreign_node *node, cons
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
+static void free_names(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) free(names[i]);
+    free(names);
+}
+
 static void release(writer *w)
 {
     for (size_t i = 0; i < w->n_groups; i++) {
-        for (size_t k = 0; k < w->groups[i].n_growing; k++) free(w->groups[i].growing[k]);
-        free(w->groups[i].growing);
+        free_names(w->groups[i].growing, w->groups[i].n_growing);
+        free_names(w->groups[i].below, w->groups[i].n_below);
         free(w->groups[i].path);
     }
     for (size_t i = 0; i < w->n_dimensions; i++) free(w->dimensions[i].name);
@@ -903,6 +937,7 @@ cli_exit nc_create_file(foreign_writer *self, bool force)
         abandon(self);
         return code;
     }
+    self->coordinates_first = true;
     self->add = add;
     self->write = write_items;
     self->finish = finish;

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack, cast, overload
 
@@ -22,6 +23,7 @@ from ._errors import (
     UnsupportedError,
     make,
 )
+from ._files import choose_partition
 from ._filling import SLAB_BYTES, fill, incomplete, is_array
 from ._group import Group
 from ._options import Copying, Either, Loading, Opening, Path, Saving, Storage
@@ -556,8 +558,8 @@ def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
     If this fails or is interrupted, nothing is left, and a file to be replaced is unchanged.
 
     A path that ends with ``.zarr`` becomes an array that is also a Zarr array, as by
-    ``copy(zarr=True)``. Unless `x` is an `Array` or `View`, the compressed array is in memory
-    meanwhile.
+    ``copy(zarr=True)``. Unless `x` is an `Array` or `View`, the compressed array is in a
+    temporary file beside it meanwhile, or in memory if `x` has at most 64 MiB.
 
     Examples
     --------
@@ -574,11 +576,30 @@ def save(path: Path, x: Any, **options: Unpack[Saving]) -> None:
 
 
 def _as_zarr(x: Any, path: Path, options: dict[str, Any]) -> Array:
-    if not isinstance(x, Array | View):
-        of_place = {"overwrite", "durability"} & options.keys()
-        place: dict[str, Any] = {name: options.pop(name) for name in of_place}
-        x, options = asarray(x, **options), place
-    return copied(Array, x, path, ..., options | {"zarr": True})
+    if isinstance(x, Array | View):
+        return copied(Array, x, path, ..., options | {"zarr": True})
+    of_place = {"overwrite", "durability"} & options.keys()
+    place: dict[str, Any] = {name: options.pop(name) for name in of_place} | {"zarr": True}
+    if is_array(x):
+        options = _whole_blocks(x, options)
+    if not isinstance(x, Iterator) and getattr(x, "nbytes", 0) <= SLAB_BYTES:
+        return copied(Array, asarray(x, **options), path, ..., place)
+    parent = os.path.dirname(place_to_open(path).rstrip("/")) or "."
+    with tempfile.TemporaryDirectory(prefix=".caterva-", dir=parent) as folder:
+        frame = os.path.join(folder, "frame.b2nd")
+        asarray(x, frame, durability="none", **options).close()
+        with open(frame) as array:
+            return copied(Array, array, path, ..., place)
+
+
+def _whole_blocks(x: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Make automatic chunks multiples of blocks, so that `copied` need not encode again."""
+    items = np.dtype(options.get("dtype") or x.dtype)
+    if options.get("chunks") or options.get("blocks") or items.itemsize == 0:
+        return options
+    chunks, blocks = choose_partition(x.shape, items)
+    whole = tuple(-(-c // b) * b for c, b in zip(chunks, blocks, strict=True))
+    return options | {"chunks": whole, "blocks": blocks}
 
 
 def load(path: Path, **options: Unpack[Loading]) -> npt.NDArray[Any]:

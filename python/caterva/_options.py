@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Durability: TypeAlias = Literal["full", "ordered", "none"]
 Layout: TypeAlias = Literal["contiguous", "sparse"]
+Engine: TypeAlias = Literal[
+    "program", "h5py", "zarr", "tifffile", "astropy", "cfgrib", "mrcfile", "pydicom"
+]
 Filter: TypeAlias = str | int | tuple[str | int, int]
 Progress: TypeAlias = Callable[[int, int], object]
 Listener: TypeAlias = Progress | Literal["tqdm"] | None
@@ -105,6 +108,26 @@ class Copying(Saving, total=False):
     memory: int
     for_remote: bool
     zarr: bool
+
+
+class Converting(TypedDict, total=False):
+    """Options of `convert`."""
+
+    overwrite: bool
+    strict: bool
+    verify: bool
+    resume: bool
+    keep_chunks: bool
+    dtype: npt.DTypeLike | None
+    chunks: Sequence[int] | None
+    blocks: Sequence[int] | None
+    codec: str | None
+    level: int | None
+    filters: str | Sequence[str] | None
+    memory: int | None
+    threads: int
+    engine: Engine | None
+    progress: Listener
 
 
 class Members(_Shared, total=False):

@@ -92,11 +92,16 @@ def hint_of_key(place: str) -> str:
 
 
 def hint_of_format(place: str) -> str:
-    """Return a hint for a file of another format that ``caterva convert`` reads; else an empty
-    str."""
-    if place.endswith((".npy", ".csv")) and not is_remote(place):
+    """Return a hint for a file of another format that `convert` reads; else an empty str."""
+    from ._convert import format_of
+
+    if is_remote(place):
+        return ""
+    if place.endswith((".npy", ".csv")):
         return f": 'caterva convert {shown(place)} OUT.b2nd' converts it"
-    return ""
+    if format_of(place) is None:
+        return ""
+    return f": caterva.convert({shown(place)!r}, OUT) converts it to a .b2z or .b2nd"
 
 
 def place_of_tree(path: Path) -> str:

@@ -193,9 +193,10 @@ class Store(stores.Store):
             return None
         try:
             group = _join(self._root._key.strip("/"), name)
-            return self._root._owner._handle._zarr_metadata("/" + group)
+            text: bytes = self._root._owner._handle._zarr_metadata("/" + group)
         except NotFoundError:
             return None
+        return text
 
     def _find(self, key: str) -> tuple[_Node | None, list[int]]:
         """Return the array and the index of a chunk."""

@@ -59,6 +59,21 @@ def program() -> None:
     assert b"43 x 50 x 60" in out.stdout
 
 
+def converting() -> None:
+    np.savez("two.npz", x=np.arange(6.0).reshape(2, 3), n=[1, 2])
+    assert caterva.from_npz("two.npz", "two.b2z")["x"][1].tolist() == [3, 4, 5]
+    caterva.to_nifti("two.b2z::/x", "x.nii.gz")
+    Path("in.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    folder = Path(caterva.__file__).parent / "plugins"
+    try:
+        caterva.from_hdf5("in.h5", "out.b2z")
+    except caterva.CorruptError:  # a package built from source has the plug-in
+        assert (folder / "hdf5.so").exists() or "h5py" in sys.modules
+    except NotImplementedError as error:
+        assert "pip install h5py" in str(error) and not folder.exists()
+    assert not Path("out.b2z").exists()
+
+
 def licences() -> None:
     names = [f.name for f in importlib.metadata.files("caterva") or () if "licenses" in str(f)]
     assert any("LICENSE" in name for name in names), names
@@ -68,7 +83,7 @@ def main() -> None:
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for part in (arrays, threads, program, licences):
+        for part in (arrays, threads, program, converting, licences):
             if part.__name__ in sys.argv[1:] or not sys.argv[1:]:
                 part()
         os.chdir(here)

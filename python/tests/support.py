@@ -39,6 +39,16 @@ needs_program = pytest.mark.skipif(
 )
 
 
+def _has_plugins() -> bool:
+    folder = Path(caterva.__file__).parent / "plugins"
+    return all((folder / f"{name}.so").exists() for name in ("hdf5", "netcdf", "tiff"))
+
+
+needs_plugins = pytest.mark.skipif(
+    not _has_plugins(), reason="the package was built without libhdf5, libnetcdf or libtiff"
+)
+
+
 def times(config: pytest.Config, short: int, long: int) -> int:
     """The number of repetitions: `short`, or `long` with --long."""
     return long if config.getoption("--long") else short

@@ -10,7 +10,7 @@ import caterva
 import numpy as np
 import pytest
 from caterva import _array, _functions, _view
-from support import needs_program
+from support import needs_plugins, needs_program
 
 OWNERS = (caterva.Array, caterva.View, caterva.Group, caterva.Tree)
 
@@ -32,8 +32,10 @@ def _tests() -> list[doctest.DocTest]:
 
 
 def _case(test: doctest.DocTest) -> Any:
-    runs_it = any("caterva.tune(" in example.source for example in test.examples)
-    return pytest.param(test, marks=[needs_program] if runs_it else [])
+    text = "".join(example.source for example in test.examples)
+    runs_it = any(f"caterva.{name}" in text for name in ("tune(", "convert(", "from_n", "to_"))
+    asks = any(f"to_{name}" in text for name in ("hdf5", "netcdf", "tiff"))
+    return pytest.param(test, marks=[needs_program] * runs_it + [needs_plugins] * asks)
 
 
 @pytest.mark.parametrize("test", [_case(test) for test in _tests()], ids=lambda test: test.name)

@@ -3,7 +3,8 @@
 Blocks of ```python on a page run in order in one folder. Blocks with >>> are compared with
 their output and share names; others are separate programs. Options after the language:
 `needs=a,b` skips the block unless these packages are installed, `file=x.py` saves it as a
-module for other processes, `sketch` does not run it."""
+module for other processes, `sketch` does not run it. A block with the name of a file, not of an
+option, is for the sessions of its page (tools/sessions.py)."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ from support import run_python
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     ROOT / "README.md",
+    ROOT / "docs/first-steps.md",
+    ROOT / "docs/converting.md",
     ROOT / "docs/python.md",
     ROOT / "docs/python-recipes.md",
     ROOT / "docs/trees.md",
@@ -37,7 +40,7 @@ def blocks(page: Path) -> list[tuple[int, dict[str, str], str]]:
     text = page.read_text(encoding="utf-8")
     found = []
     for match in FENCE.finditer(text):
-        if match[1].strip() == "sketch":
+        if match[1].strip() and "=" not in match[1]:
             continue
         options = dict(word.split("=", 1) for word in match[1].split())
         found.append((text.count("\n", 0, match.start(2)), options, match[2]))

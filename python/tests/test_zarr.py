@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import caterva
+import caterva.xarray  # the method to_caterva
 import numpy as np
 import pytest
 import xarray as xr
@@ -69,6 +70,28 @@ def test_save() -> None:
     caterva.delete("a.zarr")
     caterva.delete("b.zarr")
     assert os.listdir(".") == []
+
+
+@pytest.mark.parametrize("shape", [(7, 11), (3921, 106), ()])
+def test_save_through_a_file(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(1).integers(0, 99, shape).astype("f4")
+    caterva.save("small.zarr", x)
+    monkeypatch.setattr("caterva._functions.SLAB_BYTES", -1)
+    os.mkdir("d")
+    caterva.save("d/x.zarr", x, dims=list("abc")[: x.ndim], codec="lz4", overwrite=True)
+    assert os.listdir("d") == ["x.zarr"]
+    with caterva.open("d/x.zarr") as a, caterva.open("small.zarr") as b:
+        np.testing.assert_array_equal(a[...], x)
+        assert (a.chunks, a.blocks) == (b.chunks, b.blocks)
+        assert (a.info.codec, a.dims) == ("lz4", tuple("abc")[: x.ndim])
+        assert all(c % b == 0 for c, b in zip(a.chunks, a.blocks, strict=True))
+    with pytest.raises(FileExistsError):
+        caterva.save("d/x.zarr", x)
+    with pytest.raises(FileNotFoundError):
+        caterva.save("none/x.zarr", x)
+    with pytest.raises(caterva.UnsupportedError):
+        caterva.save("d/y.zarr", np.zeros(3, [("x", ">i4")]))
+    assert os.listdir("d") == ["x.zarr"]
 
 
 def test_what_is_refused() -> None:

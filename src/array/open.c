@@ -123,6 +123,16 @@ static cv_status count_axes(const cv_buffer *text, int *ndim, cv_error *err)
     return status == CATERVA_EINVAL ? CV_OK : status;
 }
 
+/* Whether a text names the codec of shards, which an array of one frame has. */
+static bool has_shards(const cv_buffer *text)
+{
+    static const char name[] = "\"sharding_indexed\"";
+    enum { SIZE = sizeof name - 1 };
+    for (size_t i = 0; i + SIZE <= text->size; i++)
+        if (memcmp(text->data + i, name, SIZE) == 0) return true;
+    return false;
+}
+
 static cv_status read_all(cv_store *store, cv_buffer *out, cv_error *err)
 {
     enum { MOST = 64 << 20 };
@@ -147,9 +157,14 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     CV_TRY(status);
     status = read_all(store, &text, err);
     if (status == CV_OK) status = count_axes(&text, &ndim, err);
+    bool sharded = has_shards(&text);
     cv_store_close(store);
     cv_buffer_free(&text);
     CV_TRY(status);
+    if (ndim >= 0 && !sharded)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                       "%s is a Zarr array whose chunks are not one frame of Blosc2",
+                       cv_show_path(url).text);
     if (ndim < 0)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
                        cv_show_path(url).text);

@@ -601,9 +601,8 @@ caterva_status caterva_chunk_read_stored(caterva_array *array, int64_t chunk, vo
     return cv_array_finish(array, status);
 }
 
-caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
-                                          const void *src, size_t src_size,
-                                          caterva_error *err)
+static cv_status write_stored(caterva_array *array, int64_t chunk, const void *src,
+                              size_t src_size, bool decode, cv_error *err)
 {
     CV_TRY(cv_array_check_writable(array, err));
     if (!src) return cv_fail(err, CATERVA_EINVAL, -1, "the buffer is NULL");
@@ -613,6 +612,21 @@ caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
         status = check_number("chunk", chunk, cv_array_state(array)->grid.n_chunks, err);
     if (status == CV_OK)
         status = cv_array_note_write(array, &(cv_written){.chunk = &chunk}, err);
-    if (status == CV_OK) status = cv_chunk_put(array->pending, chunk, src, src_size, err);
+    if (status == CV_OK)
+        status = cv_chunk_put(array->pending, chunk, src, src_size, decode, err);
     return cv_array_finish(array, status);
+}
+
+caterva_status caterva_chunk_write_stored(caterva_array *array, int64_t chunk,
+                                          const void *src, size_t src_size,
+                                          caterva_error *err)
+{
+    return write_stored(array, chunk, src, src_size, true, err);
+}
+
+caterva_status caterva_chunk_write_undecoded(caterva_array *array, int64_t chunk,
+                                             const void *src, size_t src_size,
+                                             caterva_error *err)
+{
+    return write_stored(array, chunk, src, src_size, false, err);
 }

@@ -94,12 +94,16 @@ static void put_blosclz(sink *s, const runs *r)
     }
 }
 
-/* A frame with its size, of RLE blocks. */
+/* A frame of one segment with its size, in 2 bytes or 4, without a checksum; of RLE blocks. */
 static void put_zstd(sink *s, const runs *r)
 {
-    enum { MOST = 128 << 10, RLE = 1 << 1, LAST = 1 };
-    put(s, "\x28\xb5\x2f\xfd\xa0", 5); /* one segment, size in 4 bytes, no checksum */
-    put_le32(s, (uint32_t)r->count * (uint32_t)r->length);
+    enum { MOST = 128 << 10, RLE = 1 << 1, LAST = 1, LEAST_SHORT = 256 };
+    uint32_t size = (uint32_t)r->count * (uint32_t)r->length, above = size - LEAST_SHORT;
+    bool is_short = size >= LEAST_SHORT && above <= UINT16_MAX;
+    put(s, is_short ? "\x28\xb5\x2f\xfd\x60" : "\x28\xb5\x2f\xfd\xa0", 5);
+    put_byte(s, is_short ? above & 0xff : size & 0xff);
+    put_byte(s, is_short ? above >> 8 : size >> 8 & 0xff);
+    if (!is_short) put(s, (const uint8_t[]){(uint8_t)(size >> 16), (uint8_t)(size >> 24)}, 2);
     for (int32_t i = 0; i < r->count; i++) {
         for (int32_t left = r->length, n; left > 0; left -= n) {
             n = left < MOST ? left : MOST;
@@ -299,6 +303,15 @@ static bool next_stream(walker *w, stream *out)
     return true;
 }
 
+bool cv_dual_has_streams(const uint8_t *chunk, const cv_chunk_header *h,
+                         const cv_block_range *range)
+{
+    stream s;
+    walker w = walk(chunk, h, range);
+    while (next_stream(&w, &s)) continue;
+    return w.left == 0;
+}
+
 /* Whether all items of the block are one item, known from its streams alone. */
 static bool is_item(walker w, const cv_chunk_header *h, int64_t item_size, uint8_t *item)
 {
@@ -397,6 +410,61 @@ static bool has_room(const cv_chunk_header *h, size_t buffer_size)
     return buffer_size <= (size_t)h->block_size + 4 * (size_t)h->type_size;
 }
 
+/* ---- The order of blocks -------------------------------------------------------------- */
+
+/* The blocks of a chunk in the order of their bytes: see dual.h. */
+typedef struct tour {
+    const cv_grid *grid;
+    int64_t step, n_steps;
+    bool is_plain; /* C order */
+} tour;
+
+static bool has_bit(int64_t count, int bit) { return (count - 1) >> bit > 0; }
+
+/* Steps to indices beyond the chunk are skipped. If they were many, the order is C's. */
+static tour begin_tour(const cv_grid *grid)
+{
+    enum { MOST_SKIPPED = 8 };
+    tour t = {.grid = grid, .n_steps = 1};
+    for (int d = 0; d < grid->ndim; d++)
+        for (int bit = 0; has_bit(grid->block_counts[d], bit); bit++)
+            if (t.n_steps <= grid->n_blocks * MOST_SKIPPED) t.n_steps *= 2;
+    t.is_plain = t.n_steps > grid->n_blocks * MOST_SKIPPED;
+    if (t.is_plain) t.n_steps = grid->n_blocks;
+    return t;
+}
+
+/* Distributes the bits of a code over the axes, the lowest to axis 0. */
+static bool find_block(const cv_grid *grid, uint64_t code, int64_t *block)
+{
+    int64_t index[CV_MAX_DIMS] = {0};
+    *block = 0;
+    for (int bit = 0; code != 0; bit++)
+        for (int d = 0; d < grid->ndim; d++) {
+            if (!has_bit(grid->block_counts[d], bit)) continue;
+            index[d] |= (int64_t)(code & 1) << bit;
+            code >>= 1;
+        }
+    for (int d = 0; d < grid->ndim; d++) {
+        if (index[d] >= grid->block_counts[d]) return false;
+        *block += index[d] * grid->block_strides[d];
+    }
+    return true;
+}
+
+static bool next_block(tour *t, int64_t *block)
+{
+    bool found = false;
+    while (!found && t->step < t->n_steps) {
+        uint64_t step = (uint64_t)t->step++;
+        *block = (int64_t)step;
+        found = t->is_plain || find_block(t->grid, step ^ step >> 1, block);
+    }
+    return found;
+}
+
+/* ---- Chunks ----------------------------------------------------------------------------- */
+
 /* A chunk in the making: begins at byte `origin` of the output. */
 typedef struct rewriting {
     const uint8_t *chunk;
@@ -440,10 +508,12 @@ static cv_status put_without_head(const rewriting *r, int64_t block)
     return CV_OK;
 }
 
-static cv_status put_blocks(const rewriting *r, int64_t n_blocks, bool *has_head)
+static cv_status put_blocks(const rewriting *r, const cv_grid *grid, bool *has_head)
 {
-    for (int64_t i = 0; i < n_blocks; i++) CV_TRY(put_with_head(r, i, &has_head[i]));
-    for (int64_t i = 0; i < n_blocks; i++)
+    int64_t i;
+    tour t = begin_tour(grid);
+    while (next_block(&t, &i)) CV_TRY(put_with_head(r, i, &has_head[i]));
+    for (i = 0; i < grid->n_blocks; i++)
         if (!has_head[i]) CV_TRY(put_without_head(r, i));
     return CV_OK;
 }
@@ -461,15 +531,16 @@ static cv_status reserve(const cv_chunk_header *h, int64_t n_blocks, cv_buffer *
     return cv_buffer_reserve(out, out->size + (size_t)size, err);
 }
 
-static cv_status rewrite(const rewriting *r, int64_t n_blocks, bool *has_head)
+static cv_status rewrite(const rewriting *r, const cv_grid *grid, bool *has_head)
 {
+    int64_t n_blocks = grid->n_blocks;
     const cv_chunk_header *h = r->header;
     cv_buffer *out = r->out;
     CV_TRY(reserve(h, n_blocks, out, r->err));
     CV_TRY(cv_buffer_resize(out, r->origin + CV_CHUNK_HEADER_SIZE + 4 * (size_t)n_blocks,
                             r->err));
     memcpy(out->data + r->origin, r->chunk, CV_CHUNK_HEADER_SIZE);
-    CV_TRY(put_blocks(r, n_blocks, has_head));
+    CV_TRY(put_blocks(r, grid, has_head));
     size_t size = out->size - r->origin;
     if (size > INT32_MAX)
         return cv_fail(r->err, CATERVA_EUNSUPPORTED, -1, "a chunk of %zu bytes exceeds %d",
@@ -481,16 +552,17 @@ static cv_status rewrite(const rewriting *r, int64_t n_blocks, bool *has_head)
 }
 
 cv_status cv_dual_write(const uint8_t *chunk, const cv_chunk_header *h,
-                        const cv_block_range *ranges, int64_t n_blocks, cv_buffer *out,
+                        const cv_block_range *ranges, const cv_grid *grid, cv_buffer *out,
                         cv_error *err)
 {
     rewriting r = {chunk, h, ranges, out, out->size, err};
     bool stays = h->memcpyed && !has_room(h, CV_DUAL_HEAD + 4 + (size_t)h->block_size);
     if (h->special != CV_SPECIAL_NONE || stays)
         return cv_buffer_append(out, chunk, (size_t)h->cbytes, err);
-    bool *has_head = cv_malloc((size_t)n_blocks);
-    if (!has_head) return cv_fail_memory(err, (size_t)n_blocks, "a list of blocks");
-    cv_status status = rewrite(&r, n_blocks, has_head);
+    size_t n_blocks = (size_t)grid->n_blocks;
+    bool *has_head = cv_malloc(n_blocks);
+    if (!has_head) return cv_fail_memory(err, n_blocks, "a list of blocks");
+    cv_status status = rewrite(&r, grid, has_head);
     cv_free(has_head);
     return status;
 }

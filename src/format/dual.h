@@ -1,7 +1,7 @@
 /* Chunks of which every block is also a Blosc 1 buffer, as the codec `blosc` of Zarr reads it. A
  * block of a Blosc2 chunk has the streams of a Blosc 1 buffer, so 20 bytes before it suffice:
  *
- *     | chunk header | block starts | 20 | streams of block 0 | 20 | streams of block 1 | ...
+ *     | chunk header | block starts | 20 | streams of a block | 20 | streams of another | ...
  *
  *      0  u8 x 4  2, 1, flags, type size
  *      4  i32     bytes of the decoded block
@@ -17,10 +17,15 @@
  * - Blocks that are hardly compressible: C-Blosc2 has no room for 20 bytes behind them. An
  *   uncompressed chunk of items of less than 6 bytes stays as it is.
  *
+ * The others are in the order of a Gray code. Block 0 is the first, and the next one is a step along
+ * one axis, along axis 0 twice as often as along axis 1. Readers that join neighbours find runs of
+ * blocks in planes across any axis, and find longer ones than in the Morton order of zarr-python.
+ *
  * Zarr readers find their buffers apart from the chunk: engine/write/shard.h. */
 #ifndef CV_FORMAT_DUAL_H
 #define CV_FORMAT_DUAL_H
 
+#include "base/grid.h"
 #include "base/heap.h"
 #include "format/chunk_header.h"
 
@@ -33,12 +38,17 @@ bool cv_dual_fits(const cv_chunk_header *header);
 /* Whether Blosc 1 expects several streams in a block that is marked as split. */
 bool cv_dual_splits(int64_t type_size, int64_t block_size);
 
-/* Appends the chunk in this form to `out`; `ranges` are those of its blocks, NULL if it is
+/* Whether the block consists of streams whose sizes fit. The chunk is neither uncompressed nor
+ * special; its codec and filters do not matter. Decodes nothing. */
+bool cv_dual_has_streams(const uint8_t *chunk, const cv_chunk_header *header,
+                         const cv_block_range *range);
+
+/* Appends the chunk of `grid` in this form to `out`; `ranges` are those of its blocks, NULL if it is
  * uncompressed. A chunk that has this form already becomes the same bytes; a special one is
  * copied. cv_dual_fits must be true. CATERVA_ECORRUPT if streams do not fit their block,
  * CATERVA_EUNSUPPORTED if the chunk becomes too large. */
 cv_status cv_dual_write(const uint8_t *chunk, const cv_chunk_header *header,
-                        const cv_block_range *ranges, int64_t n_blocks, cv_buffer *out,
+                        const cv_block_range *ranges, const cv_grid *grid, cv_buffer *out,
                         cv_error *err);
 
 /* Appends the Blosc 1 buffer of block `block`. `range` is NULL if the chunk is uncompressed. */

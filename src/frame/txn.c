@@ -617,7 +617,7 @@ static cv_status put_dual(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size
         status = cv_block_starts_parse(&header, bytes + CV_CHUNK_HEADER_SIZE, grid->n_blocks,
                                        &expect, memory.ranges, err);
     if (status == CV_OK)
-        status = cv_dual_write(bytes, &header, memory.ranges, grid->n_blocks, dual, err);
+        status = cv_dual_write(bytes, &header, memory.ranges, grid, dual, err);
     if (status == CV_OK)
         status = cv_table_make(grid, dual->data, dual->size, dual, &name, err);
     if (status == CV_OK) status = put_bytes(txn, chunk, dual, name, err);

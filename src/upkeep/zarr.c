@@ -286,8 +286,12 @@ static cv_status describe(caterva_array *array, const cv_snapshot *snapshot, boo
         .filter = filter_of(&snapshot->header),
         .is_shard = is_shard};
     CV_TRY(cv_dtype_parse(text, strlen(text), &d->dtype, err));
-    cv_status status = caterva_dims_get(array, &d->dims, err);
-    if (status != CV_OK && status != CATERVA_ENOTFOUND) return status;
+    cv_error why;
+    cv_status status = caterva_dims_get(array, &d->dims, &why);
+    if (status != CV_OK && status != CATERVA_ENOTFOUND) {
+        if (err) *err = why;
+        return status;
+    }
     CV_TRY(read_attributes(snapshot, d, &meta.n_attributes, err));
     meta.dtype = d->dtype;
     meta.dims = d->dims;

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import subprocess
+import zipfile
 
 import blosc2
 import numpy as np
@@ -50,6 +51,41 @@ class Convert(Case):
         self.same(b2nd, values)
         self.ok("convert", b2nd, self.path("b.bin"))
         self.assertEqual(self.path("b.bin").read_bytes(), values.tobytes())
+
+    def test_one_array_as_a_tree(self):
+        """The array has the name of the file. -f replaces a tree, but no other folder."""
+        values = sample((7, 5), "<f4")
+        np.save(self.path("a b.npy"), values)
+        for name in ("t.b2d", "t.b2z"):
+            self.ok("convert", self.path("a b.npy"), self.path(name), "--verify")
+            self.assertIn("exists already", self.fails(3, "convert", self.path("a b.npy"),
+                                                       self.path(name)))
+            self.ok("convert", self.path("a b.npy"), self.path(name), "-f")
+            read = self.text("get", "%s::/a b" % self.path(name), "--csv")
+            np.testing.assert_array_equal(np.loadtxt(io.StringIO(read), delimiter=",",
+                                                     dtype="<f4"), values)
+        self.assertEqual(self.text("convert", self.path("a b.npy"), self.path("u.b2z"), "--dry-run"),
+                         "%s::/a b  (7, 5) <f4\n" % self.path("u.b2z"))
+        self.ok("convert", "-", self.path("u.b2d"), "--from", "text", stdin=b"1 2\n3 4\n")
+        self.assertEqual(self.text("ls", self.path("u.b2d")), "data\n")
+        self.path("other.b2d").mkdir()
+        self.path("other.b2d/precious").write_bytes(b"x")
+        self.fails(5, "convert", self.path("a b.npy"), self.path("other.b2d"), "-f")
+        self.assertEqual(self.path("other.b2d/precious").read_bytes(), b"x")
+        self.assertEqual(self.names(), ["a b.npy", "other.b2d", "t.b2d", "t.b2z", "u.b2d"])
+
+    def test_resume_deletes_what_kills_left(self):
+        np.save(self.path("a.npy"), sample((100, 100), "<f8"))
+        with zipfile.ZipFile(self.path("a.npz"), "w") as archive:
+            archive.write(self.path("a.npy"), "a.npy")
+        self.path(".o.b2nd.partial.b2nd.tmp-abc123").write_bytes(b"left")
+        self.path("..o.b2d.tmp-abc123.b2d.tmp-abc123").mkdir()
+        self.path(".o.b2d.tmp-xyz123.b2d").mkdir()
+        self.path(".o.b2d.tmp-xyz123.b2d/embed.b2e").write_bytes(b"left")
+        self.path(".p.b2d.tmp-xyz123.b2d").mkdir() # of another tree
+        self.ok("convert", self.path("a.npy"), self.path("o.b2nd"), "--resume")
+        self.ok("convert", self.path("a.npz"), self.path("o.b2d"), "--resume")
+        self.assertEqual(self.names(), [".p.b2d.tmp-xyz123.b2d", "a.npy", "a.npz", "o.b2d", "o.b2nd"])
 
     def test_fortran_order(self):
         npy, b2nd = self.path("a.npy"), self.path("a.b2nd")

@@ -152,6 +152,54 @@ class Netcdf(ForeignCase):
             self.assertEqual(file["a/b"].note, "below")
             self.assertEqual((list(file.dimensions), list(file["a/b"].dimensions)), (["x"], []))
 
+    def test_dimensions_of_groups(self):
+        """A dimension stays in the group that has it, also if only groups below use it."""
+        with netCDF4.Dataset(self.path("a.nc"), "w") as file:
+            for name, length in (("x", 5), ("t", None), ("z", 3), ("own", 3)):
+                file.createDimension(name, length)
+            for name in "gh":
+                file.createGroup(name).createVariable("v", "i4", ("t", "x"))[:2] = 1
+            file["g"].createVariable("z", "i4", ("z",))[:] = 7
+            file.createVariable("x", "f4", ("x",))[:] = 1
+            again = file.createGroup("again") # with a dimension of the same name and length
+            again.createDimension("x", 5)
+            again.createVariable("x", "f4", ("x",))[:] = 2
+            again.createVariable("a", "f4", ("x",))[:] = 3
+            file.createVariable("own", "f4", ("z", "own"))[:] = 8
+            file.createVariable("c", "S1", ("x",), fill_value=b"z")[:2] = b"a"
+        tree = self.there(self.path("a.nc"))
+        self.assertEqual(self.attributes(tree / "g/v.b2nd")["dims"], ["t", "x"])
+        for name in ("b.nc", "b.h5"):
+            self.ok("convert", tree, self.path(name))
+            with netCDF4.Dataset(self.path(name)) as file:
+                own = "own" if name == "b.nc" else "own_3" # a file of HDF5 has one name for one thing
+                self.assertEqual({n: d.isunlimited() for n, d in file.dimensions.items()},
+                                 {"x": False, "t": True, "z": False, own: False})
+                self.assertEqual(file["own"].dimensions, ("z", own))
+                self.assertEqual(file["own"][:].tolist(), [[8] * 3] * 3)
+                self.assertEqual([list(file[g].dimensions) for g in ("g", "h", "again")],
+                                 [[], [], ["x"]])
+                self.assertEqual(file["again/a"].get_dims()[0].group().name, "again")
+                self.assertEqual(file["g/z"].dimensions, ("z",))
+                self.assertEqual(file["c"].getncattr("_FillValue"), b"z")
+            self.assertEqual(self.text("diff", self.path("a.nc"), self.path(name)), "")
+
+    def test_dimensions_that_libnetcdf_cannot_write(self):
+        """It says which kind of file can have them."""
+        with netCDF4.Dataset(self.path("a.nc"), "w") as file:
+            file.createDimension("time", 3)
+            file.createDimension("s", None)
+            file.createVariable("time", "f4", ("time",))[:] = 1
+            file.createVariable("s", "f4", ("time", "s"))[:, :2] = 2
+        tree = self.there(self.path("a.nc"))
+        status, _, err = run("convert", tree, self.path("b.nc"))
+        if status: # libnetcdf 4.9.0
+            self.assertEqual((status, err.count("\n")), (5, 1), err)
+            self.assertIn(".h5 can have them", err)
+        self.ok("convert", tree, self.path("b.h5"))
+        with netCDF4.Dataset(self.path("b.h5")) as file:
+            self.assertEqual(file["s"][:].tolist(), [[2, 2]] * 3)
+
     def test_what_is_lost(self):
         array = blosc2.asarray(np.arange(3, dtype="f2"), urlpath=str(self.path("a.b2nd")))
         array.schunk.vlmeta["map"] = {"a": 1}

@@ -169,6 +169,13 @@ class Nrrd(ForeignCase):
         self.assertEqual(status, 0)
         self.assertIn("the attribute number", err)
 
+    def test_other_encodings(self):
+        """They are valid, but not read."""
+        for encoding in ("ascii", "bzip2"):
+            nrrd.write(str(self.path("a.nrrd")), np.arange(6), {"encoding": encoding})
+            self.assertIn(encoding, self.fails(5, "convert", self.path("a.nrrd"),
+                                               self.path("a.b2nd")))
+
     def test_damage(self):
         path, out = self.path("a.nrrd"), self.path("a.b2nd")
         nrrd.write(str(path), np.arange(3000, dtype="<i2").reshape(10, 300))

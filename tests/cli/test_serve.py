@@ -2,13 +2,14 @@
 hostile clients get. Paths are never more than names in a list."""
 
 import asyncio
+import collections
 import contextlib
-import hashlib
 import http.client
 import json
 import os
 import random
 import re
+import selectors
 import signal
 import socket
 import subprocess
@@ -69,6 +70,7 @@ class Server(Case):
                 finally:
                     server.kill()
                     server.stdout.close()
+            self.assertEqual(self.status, 0, self.path("stderr").read_text())  # no leaks, too
 
     def get(self, path, method="GET", **headers):
         """Status, headers and body of one request."""
@@ -108,14 +110,16 @@ class Answers(Server):
             for text in ("bytes=5-3", "bytes=", "bytes=-", "bytes=a-b", "items=0-3", "bytes=0-3,8-9",
                          "bytes=99999999999999999999-"):
                 self.assertEqual(self.get("/x.b2nd", Range=text)[0], 200, text)
-            self.assertEqual(self.get("/x.b2nd", If_None_Match=tag)[0], 304)
+            status, headers, body = self.get("/x.b2nd", If_None_Match=tag)
+            self.assertEqual((status, headers["ETag"], headers["Cache-Control"], body),
+                             (304, tag, "no-cache", b""))
+            self.assertEqual(self.get("/x.b2nd", Range="Bytes=0-3")[0], 206)
             self.assertEqual(self.get("/x.b2nd", If_None_Match="W/" + tag)[0], 304)
             self.assertEqual(self.get("/x.b2nd", If_Match='"other"')[0], 412)
             self.assertEqual(self.get("/x.b2nd", If_Match=tag)[0], 200)
             self.assertEqual(self.get("/x.b2nd", Range="bytes=0-3", If_Range=tag)[0], 206)
             self.assertEqual(self.get("/x.b2nd", Range="bytes=0-3", If_Range='"o"')[0], 200)
             self.ok("diff", self.path("data/x.b2nd"), self.url("/x.b2nd"))
-        self.assertEqual(self.status, 0)
 
     def test_headers_and_methods(self):
         with self.serving("data"):
@@ -154,6 +158,21 @@ class Answers(Server):
             self.assertEqual(self.get(link + ".zarr/zarr.json")[0], 200)
             self.assertEqual(self.get("/link.b2nd")[0], 404)
 
+    def test_links_in_directories(self):
+        self.ok("repack", self.path("secret.b2nd"), self.path("s.zarr"), "--zarr")
+        self.path("data/a.zarr").mkdir()
+        self.path("data/a.zarr/zarr.json").write_bytes(self.path("s.zarr/zarr.json").read_bytes())
+        os.symlink(self.path("s.zarr/c"), self.path("data/a.zarr/c"))
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/y"] = np.arange(5)
+        os.symlink(self.path("secret.b2nd"), self.path("data/t.b2d/g/z.b2nd"))
+        with self.serving("data"):
+            for path in ("/a.b2nd", "/a.zarr/zarr.json", "/a.zarr/c/0", "/t.zarr/g/z/c/0",
+                         "/t.zarr/zarr.json", "/view/a.zarr"):
+                self.assertEqual(self.get(path)[0], 404, path)
+            self.assertEqual(self.names_listed(), ["x.zarr"])
+        self.assertIn("symbolic links in their directories: 2", self.path("stderr").read_text())
+
     def test_changes_are_seen(self):
         with self.serving("data/x.b2nd"):
             status, headers, first = self.get("/x.zarr/c/0/0/0")
@@ -162,6 +181,30 @@ class Answers(Server):
             time.sleep(1.5)
             self.assertNotEqual(self.get("/x.zarr/c/0/0/0")[2], first)
             self.assertNotEqual(self.get("/x.b2nd")[1]["ETag"], tag)
+
+    def names_listed(self):
+        return [a["name"] for a in json.loads(self.get("/index.json")[2])["arrays"]]
+
+    def test_files_come_and_go(self):
+        self.path("data/sub").mkdir()
+        with self.serving("data"):
+            self.assertEqual(self.names_listed(), ["x.zarr"])
+            self.assertEqual(self.get("/sub/new.b2nd")[0], 404)
+            self.write("data/sub/new.b2nd", smooth((7,)))
+            self.write("data/sub/newer.b2nd", smooth((8,)))
+            time.sleep(2.5)
+            self.assertEqual(self.get("/sub/new.zarr/zarr.json")[0], 200)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr", "x.zarr"])
+            self.path("data/x.b2nd").unlink()
+            self.assertEqual(self.get("/x.b2nd")[0], 404)
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr"])
+            self.path("data").rename(self.path("gone"))  # the old list stays
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), [])
+            self.path("gone").rename(self.path("data"))
+            time.sleep(2.5)
+            self.assertEqual(self.names_listed(), ["sub/new.zarr", "sub/newer.zarr"])
 
     def test_damage_is_an_error(self):
         self.ok("seal", self.path("data/x.b2nd"))
@@ -173,6 +216,15 @@ class Answers(Server):
             self.assertEqual(status, 500)
             self.assertNotIn(str(self.folder).encode(), body)
         self.assertIn("x.b2nd", self.path("stderr").read_text())
+
+    def test_addresses_of_arrays(self):
+        """Not of a key or a file: what an address is for, is said."""
+        with self.serving("data"):
+            for path in ("/x.zarr", "/x.zarr/"):
+                status, _, body = self.get(path)
+                self.assertEqual((status, b"zarr.json" in body), (404, True))
+            self.assertIn("not one frame", self.fails(5, "info", self.url("/x.zarr")))
+            self.ok("info", self.url("/x.b2nd"))
 
     def test_what_cannot_be_served(self):
         self.fails(3, "serve", self.path("data/none"))
@@ -250,79 +302,176 @@ class Hostile(Server):
             return int(re.search(r"VmHWM:\s+(\d+)", text)[1]) << 10
         return 0
 
-    def paths(self, rng):
-        names = ["..", ".", "", "%2e%2e", "%252e%252e", "..%2f", "%00", "x.b2nd", "x.zarr", "c", "0",
-                 "secret.b2nd", "notes.txt", "data", "zarr.json", "view", "etc", "passwd", "-1",
-                 "99999999999999999999", "%ff", "%", "%c0%ae", "a" * 300, "..\\", "::", "g", "\x7f"]
-        return "/" + rng.choice(["/", "%2f", "//"]).join(
-            rng.choice(names) for _ in range(rng.randrange(8)))
+    def place_canaries(self):
+        """Beside PATH, in it but no array, behind a link in it; as text and as items."""
+        self.canary = os.urandom(12).hex().encode()
+        items = np.frombuffer(self.canary * 40, "u1")
+        self.path("canary.txt").write_bytes(self.canary)
+        self.path("data/canary.txt").write_bytes(self.canary)
+        self.path("beside").mkdir()
+        self.write("canary.b2nd", items, cparams={"clevel": 0})
+        self.write("beside/canary.b2nd", items, cparams={"clevel": 0})
+        os.symlink(self.path("beside"), self.path("data/beside"))
+        os.symlink(self.path("canary.b2nd"), self.path("data/link.b2nd"))
+
+    def hostile_path(self, rng):
+        if rng.random() < 0.3:  # of a good one, the header fields may be hostile
+            return rng.choice(["/", "/index.json", "/x.b2nd", "/x.zarr/zarr.json", "/x.zarr/c/1/2/1"])
+        ups = ["..", "%2e%2e", "%252e%252e", "%2e.", "..%5c", "..%00", "%c0%ae%c0%ae", "%uff0e.", "..;",
+               "....//", "..%252f", "\xc0\xae.", "%%32%65."]
+        names = [*ups, ".", "", "%00", "x.b2nd", "x.zarr", "c", "0", "zarr.json", "view", "etc", "-1",
+                 "99999999999999999999", "%ff", "%", "a" * 300, "::", "g", "\x7f", "%0d%0aX: y"]
+        targets = ["canary.txt", "canary.b2nd", "canary.zarr/c/0", "beside/canary.b2nd",
+                   "beside/canary.zarr/c/0", "link.b2nd", "link.zarr/c/0", "notes.txt",
+                   str(self.path("canary.txt")), "etc/passwd", "proc/self/environ", "c/0/0/0",
+                   f"x.b2nd::{self.path('canary.b2nd')}"]
+        slash = rng.choice(["/", "%2f", "//", "%252f", "\\"])
+        start = rng.choice(["/", "//", "/view/", "/x.zarr/", "/x.b2nd/", "/data/", "",
+                            "http://127.0.0.1/", "file://", "*"])
+        middle = [rng.choice(ups if rng.random() < 0.5 else names) for _ in range(rng.randrange(8))]
+        return start + slash.join([*middle, rng.choice(targets).replace("/", slash)])
+
+    def hostile_request(self, rng):
+        lines = [f"{rng.choice(['GET', 'HEAD', 'GET', 'GET', 'POST', 'X' * 50])} "
+                 f"{self.hostile_path(rng)} HTTP/1.1", "Host: a"]
+        fields = [*["Range: bytes=%d-%d", "Range: bytes=%d-", "Range: bytes=-%d"] * 4, "If-Match: %d", "X: " + "y" * 3000,
+                  "If-None-Match: " + '"a",' * 200, "Range: " + "bytes=0-1," * 100, "Host: %d",
+                  "Range: bytes=" + "0-,5-9," * 300 + "1-1", "Range: bytes=9-1", "Range: bytes=" + "9" * 900,
+                  "Content-Length: %d", "Content-Length: -1", "Transfer-Encoding: chunked",
+                  "Connection: close", "Expect: 100-continue", "Upgrade: h2c", " folded", "no colon",
+                  "X-Original-URL: /canary.txt", "Cookie: " + "a=b; " * 500, "\0: \0"]
+        for _ in range(rng.randrange(4)):
+            field = rng.choice(fields)
+            lines.append(re.sub("%d", lambda _: str(rng.randrange(1 << rng.randrange(1, 70))),
+                                field))
+        if rng.random() < 0.05:  # huge, or many
+            lines += ["H: " + "h" * (1 << rng.randrange(10, 20)), *["A: b"] * rng.randrange(5000)]
+        data = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+        if rng.random() < 0.1:
+            data = bytes(rng.randrange(256) for _ in range(rng.randrange(2000)))
+        elif rng.random() < 0.1:
+            data = data[:rng.randrange(len(data))]
+        elif rng.random() < 0.1:
+            data *= rng.randrange(1, 20)
+        return data
+
+    def send_hostile(self, rng):
+        """Returns the reply. Some requests wait for a body, or for their end."""
+        reply = b""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            with contextlib.suppress(OSError):
+                s.sendall(self.hostile_request(rng))
+            s.settimeout(0.1)
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_WR)
+                while part := s.recv(1 << 16):
+                    reply += part
+        return reply
+
+    def check_alive(self, server):
+        status, _, body = self.get("/x.b2nd", Range="bytes=10-99")
+        self.assertEqual((status, body), (206, self.path("data/x.b2nd").read_bytes()[10:100]))
+        if not SANITIZED:
+            self.assertLess(self.memory(server), MEMORY)
 
     def test_paths_and_requests(self):
         seed = random.randrange(1 << 30)
         print("seed", seed)
         rng = random.Random(seed)
-        secret = self.path("secret.b2nd").read_bytes()
-        fields = ["Range: bytes=%d-%d", "Range: bytes=-%d", "If-Match: %d", "X: " + "y" * 3000,
-                  "If-None-Match: " + '"a",' * 200, "Range: " + "bytes=0-1," * 100, "Host: %d",
-                  "Content-Length: %d", "Transfer-Encoding: chunked", "Connection: close"]
+        self.place_canaries()
+        passwords = Path("/etc/passwd").read_bytes()[:20]
+        seen = collections.Counter()
         with self.serving("data") as server:
             for n in range(10_000 if LONG else 600):
-                path = self.paths(rng)
-                lines = [f"{rng.choice(['GET', 'HEAD', 'GET', 'POST', 'X' * 50])} {path} HTTP/1.1",
-                         "Host: a"]
-                for _ in range(rng.randrange(4)):
-                    field = rng.choice(fields)
-                    lines.append(re.sub("%d", lambda _: str(rng.randrange(1 << 70)), field))
-                data = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
-                if rng.random() < 0.1:
-                    data = bytes(rng.randrange(256) for _ in range(rng.randrange(2000)))
-                elif rng.random() < 0.1:
-                    data = data[:rng.randrange(len(data))]
-                with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
-                    s.sendall(data)
-                    s.settimeout(0.1)  # some wait for a body
-                    with contextlib.suppress(OSError):
-                        s.shutdown(socket.SHUT_WR)
-                        reply = b""
-                        while part := s.recv(1 << 16):
-                            reply += part
-                        self.assertNotIn(secret, reply, path)
-                        self.assertNotIn(b"root:", reply, path)
-            self.assertEqual(self.get("/x.zarr/zarr.json")[0], 200)
-            if not SANITIZED:
-                self.assertLess(self.memory(server), MEMORY)
+                reply = self.send_hostile(rng)
+                for secret in (self.canary, passwords, b"HOME="):
+                    self.assertNotIn(secret, reply, (seed, n))
+                seen[reply[9:12].decode() if reply.startswith(b"HTTP/1.") else
+                     "not HTTP" if reply else "no reply"] += 1
+                if n % 100 == 0:
+                    self.check_alive(server)
+            self.check_alive(server)
+            print(dict(seen), "memory", self.memory(server) >> 20, "MiB")
+            self.assertEqual(seen["not HTTP"], 0)
+
+    def connect(self, n):
+        """Sockets that may wait for the server to accept them."""
+        clients = []
+        for _ in range(n):
+            s = socket.socket()
+            self.addCleanup(s.close)
+            s.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                s.connect(("127.0.0.1", self.port))
+            clients.append(s)
+        return clients
+
+    def send(self, clients, data):
+        for n, s in enumerate(clients):
+            with contextlib.suppress(OSError):
+                s.send(data(n))
+
+    def wait_for_answer(self, server, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError):
+                if self.get("/x.zarr/zarr.json")[0] == 200:
+                    self.check_alive(server)
+                    return
+            time.sleep(0.2)
+        self.fail("the server does not answer any more")
 
     def test_many_and_slow_connections(self):
         rng = np.random.default_rng(1)
         self.write("data/big.b2nd", rng.integers(0, 1 << 60, (64, 1 << 17)),
                    chunks=(8, 1 << 17), blocks=(1, 1 << 17))  # blocks of 1 MiB
         with self.serving("data") as server:
-            clients = []
-            for n in range(1000):
-                s = socket.socket()
-                s.setblocking(False)
-                with contextlib.suppress(BlockingIOError):
-                    s.connect(("127.0.0.1", self.port))
-                clients.append(s)
+            clients = self.connect(1000)
             time.sleep(0.5)
-            for n, s in enumerate(clients):  # some ask for much and never read
-                with contextlib.suppress(OSError):
-                    s.send(b"GET /big.zarr/c/%d/0 HTTP/1.1\r\nHost: a\r\n\r\n" % (n % 64)
-                           if n % 2 else b"GET /big.zarr HT")
+            self.send(clients, lambda n: b"GET /big.zarr HT" if n % 2 == 0 else  # never reads
+                      b"GET /big.zarr/c/%d/0 HTTP/1.1\r\nHost: a\r\n\r\n" % (n % 64))
             time.sleep(1)
             for s in clients:
                 s.close()
-            for _ in range(100):
-                with contextlib.suppress(OSError):
-                    if self.get("/x.zarr/zarr.json")[0] == 200:
-                        break
-                time.sleep(0.2)
-            else:
-                self.fail("the server does not answer any more")
-            self.assertEqual(hashlib.sha256(self.get("/x.b2nd")[2]).digest(),
-                             hashlib.sha256(self.path("data/x.b2nd").read_bytes()).digest())
-            if not SANITIZED:
-                self.assertLess(self.memory(server), MEMORY)
+            self.wait_for_answer(server, 30)
+
+    def test_a_crowd_is_answered(self):
+        """2,000 connections at once with a request each, which the client keeps, as Node does."""
+        request = b"GET /x.zarr/c/1/2/1 HTTP/1.1\r\nHost: a\r\n\r\n"
+        with self.serving("data"):
+            chunk = self.get("/x.zarr/c/1/2/1")[2]
+            waiting = selectors.DefaultSelector()
+            for s in self.connect(2000):
+                waiting.register(s, selectors.EVENT_WRITE, [])
+            end = time.monotonic() + (60 if SANITIZED else 30)
+            answered = 0
+            while answered < 2000 and time.monotonic() < end:
+                for key, _ in waiting.select(1):
+                    if key.events == selectors.EVENT_WRITE:
+                        key.fileobj.send(request)
+                        waiting.modify(key.fileobj, selectors.EVENT_READ, key.data)
+                        continue
+                    part = key.fileobj.recv(1 << 16)
+                    key.data.append(part)
+                    if b"".join(key.data).endswith(chunk) or not part:
+                        self.assertTrue(part, key.data)
+                        waiting.unregister(key.fileobj)
+                        answered += 1
+            self.assertEqual(answered, 2000)
+            stopped = time.monotonic()
+        self.assertLess(time.monotonic() - stopped, 10)
+
+    @unittest.skipUnless(LONG, "it waits for a minute")
+    def test_slow_connections_are_closed(self):
+        """1,000 clients that send a byte each second, and stay."""
+        with self.serving("data") as server:
+            clients = self.connect(1000)
+            words = b"GET /x.zarr/zarr.json HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 200
+            for n in range(45):
+                self.send(clients, lambda _: words[n:n + 1])  # noqa: B023
+                time.sleep(1)
+            self.wait_for_answer(server, 30)
+            print("memory", self.memory(server) >> 20, "MiB")
 
 
 if __name__ == "__main__":

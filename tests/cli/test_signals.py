@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import time
+import zipfile
 from pathlib import Path
 
 import blosc2
@@ -107,6 +108,20 @@ class Signals(Case):
             child.send_signal(signal.SIGINT)
             self.assertEqual(self.end(child), (-signal.SIGINT, b""))
             self.assertEqual(self.names(), ["in.npy"])
+
+    def test_the_second_deletes_an_unfinished_tree(self):
+        with zipfile.ZipFile(self.path("in.npz"), "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(self.slow_source(), "a.npy")
+        child = self.start("convert", self.path("in.npz"), self.path("out.b2d"), "--codec", "zstd",
+                           "--level", "9", "-T1")
+        self.wait_for(self.is_making, child)
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+        self.end(child)
+        self.assertEqual(child.returncode, -signal.SIGINT)
+        self.assertEqual(self.names(), ["in.npy", "in.npz"])
 
     def test_nohup(self):
         command = f'trap "" HUP; exec "$0" {" ".join(map(str, self.slow(self.path("o.b2nd"))))}'

@@ -132,6 +132,18 @@ class Arrays(ForeignCase):
         self.assertIn("dims     t, -", self.text("info", f"{out}::/x/a"))
         self.assertEqual(self.text("get", f"{self.path('g.zarr')}::/b"), "1 2 3\n")
 
+    def test_reserved_attributes(self):
+        """Lists that do not name the axes are left out by name."""
+        for form in (2, 3):
+            store = zarr.create_group(self.path("a%d.zarr" % form), zarr_format=form)
+            for n, value in enumerate(("a", 3, ["x"], ["x", 1, None], {})):
+                array = store.create_array("a%d" % n, shape=(2, 3), chunks=(2, 3), dtype="i4")
+                array.attrs.update({"_ARRAY_DIMENSIONS": value, "dims": value})
+            status, _, err = run("convert", self.path("a%d.zarr" % form), self.path("a.b2d"), "-f")
+            self.assertEqual((status, err.count("\n")), (0, 10), err)
+            for name in ("_ARRAY_DIMENSIONS", "dims"):
+                self.assertIn("/a1: the attribute %s, whose name is reserved" % name, err)
+
     def test_large_fill_values(self):
         for version in (2, 3):
             path = self.path("u%d.zarr" % version)
@@ -140,6 +152,19 @@ class Arrays(ForeignCase):
             array[0] = 3
             self.ok("convert", path, self.path("u.b2nd"), "-f", "--verify")
             self.same(self.path("u.b2nd"), array[...])
+
+    def test_damage_of_several_chunks(self):
+        """Threads decode; one of them reports."""
+        for codec in (ZstdCodec(level=1), GzipCodec(), BloscCodec()):
+            path = self.path("d.zarr")
+            array = zarr.create_array(str(path), shape=(64, 64), chunks=(8, 8), dtype="i4",
+                                      compressors=codec, overwrite=True)
+            array[...] = np.arange(4096).reshape(64, 64)
+            for chunk in (path / "c").rglob("*"):
+                if chunk.is_file():
+                    chunk.write_bytes(chunk.read_bytes()[:-5])
+            self.refused("convert", path, self.path("d.b2nd"), "--chunks", "64,64")
+            self.assertFalse(self.path("d.b2nd").exists())
 
     def test_refused(self):
         path, out = self.path("r.zarr"), self.path("r.b2nd")

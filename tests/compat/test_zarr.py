@@ -1,7 +1,7 @@
-"""Random arrays copied to Zarr, compared with what zarr-python, TensorStore, zarrs, python-blosc2
-and this library read from the copy: whole and in random boxes. The arrays are written by this
-library and by python-blosc2, with all codecs, filters, dtypes and partitions, chunks of one item,
-incompressible ones, and fill values. Then the copies are damaged.
+"""Random arrays copied to Zarr, compared with what zarr-python, TensorStore, zarrs, zarrita.js (by
+HTTP), python-blosc2, C-Blosc2 and this library read from the copy: whole and in random boxes. The
+arrays are written by this library and by python-blosc2, with all codecs, filters, dtypes and
+partitions, chunks of one item, incompressible ones, and fill values. Then the copies are damaged.
 
 usage: test_zarr.py [ARRAYS [SEED]] [--tool PATH]"""
 
@@ -10,13 +10,17 @@ import json
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import blosc2
 import numpy as np
 
-from tool_driver import LONG, SANITIZED, Helper, HelperError, format_boxes, skip
+from tool_driver import LONG, SANITIZED, Helper, HelperError, format_boxes, helper_path, skip
+
+import nginx_server  # tool_driver knows the folder
 
 try:
     import tensorstore
@@ -200,6 +204,62 @@ def read_blosc2(path, box, **options):
     return array[...], array[box]
 
 
+def read_file(path, source, box, dtype):
+    """All items and those of the box, in a file one after the other."""
+    items = np.fromfile(path, dtype)
+    whole, part = items[:source.items.size], items[source.items.size:]
+    return whole.reshape(source.shape), part.reshape(source.items[box].shape)[()]
+
+
+def read_b2nd(path, source, box, out):
+    numbers = [str(n) for s in box for n in (s.start, s.stop)]
+    subprocess.run([helper_path("tool_b2nd"), path, out, *numbers], check=True)
+    return read_file(out, source, box, source.dtype)
+
+
+class Zarrita:
+    """zarrita.js under Node, which reads from nginx."""
+
+    def __init__(self, folder, served):
+        packages = Path(__file__).resolve().parents[2] / "build" / "viewer" / "node_modules"
+        node, nginx = shutil.which("node"), nginx_server.find()
+        self.lacks = [name for name, found in (("Node", node), ("nginx", nginx),
+                      (str(packages), (packages / "zarrita").exists())) if not found]
+        if self.lacks:
+            return
+        self.nginx = nginx_server.Nginx(nginx, folder, served)
+        self.out = folder / "zarrita"
+        self.node = subprocess.Popen([node, Path(__file__).parent / "tool_zarrita.mjs", packages],
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def reads(self, source):
+        """Numbers, but Node 20 lacks float16, and JSON in JavaScript large integers."""
+        return (not self.lacks and source.dtype.kind in "biuf" and source.dtype.char != "e" and
+                (source.dtype.kind == "f" or abs(int(source.fill)) <= 1 << 53))
+
+    def read(self, name, source, box):
+        request = {"url": self.nginx.url(name), "box": [[s.start, s.stop] for s in box],
+                   "out": str(self.out)}
+        print(json.dumps(request), file=self.node.stdin, flush=True)
+        answer = self.node.stdout.readline().strip()
+        if answer != "ok":
+            sys.exit(f"zarrita: {answer}: {source}")
+        return read_file(self.out, source, box, source.dtype.newbyteorder("<"))
+
+    def close(self):
+        if not self.lacks:
+            self.node.communicate()
+            self.nginx.close()
+
+
+def check_numbers(source, found, box, seen):
+    """JavaScript has one NaN."""
+    for got, expected in zip(found, (source.items, source.items[box])):
+        if not np.array_equal(got, expected, equal_nan=source.dtype.kind == "f"):
+            sys.exit(f"zarrita reads other items: {source}")
+    seen["zarrita"] += 1
+
+
 def check(source, found, box, reader, seen):
     whole, part = found
     if not same(whole, source.items) or not same(part, source.items[box]):
@@ -218,7 +278,7 @@ def check_pipeline(source, copy):
             sys.exit(f"{source} became {found}")
 
 
-def check_all(rng, helper, source, folder, seen):
+def check_all(rng, helper, zarrita, source, folder, seen):
     copy = os.path.join(folder, "copy.zarr")
     try:
         helper.run("copy", url=source.path, to=copy, zarr=1, overwrite=int(rng.integers(2)))
@@ -230,7 +290,7 @@ def check_all(rng, helper, source, folder, seen):
     os.link(shard, frame)
     box = random_box(rng, source.shape)
     zarr_python = "zarr.core.codec_pipeline.BatchedCodecPipeline"
-    if source.dtype.kind != "V":  # zarr-python 3.1 cannot read its own shards of such items
+    if source.dtype.kind != "V" or not zarr.__version__.startswith("3.1."):  # 3.1 cannot read its own
         check(source, read_zarr(copy, box, zarr_python), box, "zarr", seen)
     if source.dtype.kind in "biufc":
         check(source, read_tensorstore(copy, box), box, "tensorstore", seen)
@@ -241,6 +301,9 @@ def check_all(rng, helper, source, folder, seen):
         check(source, read_blosc2(frame, box), box, "blosc2", seen)
         check(source, read_blosc2(frame, box, mmap_mode="r"), box, "blosc2 mmap", seen)
     out = os.path.join(folder, "read")
+    check(source, read_b2nd(frame, source, box, out), box, "C-Blosc2", seen)
+    if zarrita.reads(source):
+        check_numbers(source, zarrita.read("array/copy.zarr", source, box), box, seen)
     boxes = format_boxes([box]) if source.shape else None
     answer = helper.run("read", url=copy, boxes=boxes, out=out)
     part = source.items[box].tobytes() if source.shape else b""
@@ -280,14 +343,11 @@ def mutate(rng, helper, source, copy, shard, seen):
         file.write(good)
 
 
-def main():
-    numbers = [int(word) for word in sys.argv[1:3] if word.isdecimal()]
-    runs = numbers[0] if numbers else 2000 if LONG else 60 if SANITIZED else 250
-    seed = numbers[1] if len(numbers) > 1 else int.from_bytes(os.urandom(4), "little")
-    print(f"{runs} arrays, seed {seed}", flush=True)
-    seen = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        helper = Helper(folder)
+def check_arrays(runs, seed, folder, seen):
+    helper, zarrita = Helper(folder), Zarrita(Path(folder), folder)
+    if zarrita.lacks:
+        print("without zarrita.js:", ", ".join(zarrita.lacks), "missing", flush=True)
+    try:
         for number in range(runs):
             rng = np.random.default_rng([seed, number])
             place = os.path.join(folder, "array")
@@ -295,12 +355,24 @@ def main():
             source = None
             try:
                 source = Source(rng, helper, place)
-                check_all(rng, helper, source, place, seen)
+                check_all(rng, helper, zarrita, source, place, seen)
             except BaseException:
                 print(f"array {number} of seed {seed}: {source}", flush=True)
                 raise
             shutil.rmtree(place)
         helper.close()
+    finally:
+        zarrita.close()
+
+
+def main():
+    numbers = [int(word) for word in sys.argv[1:3] if word.isdecimal()]
+    runs = numbers[0] if numbers else 2000 if LONG else 60 if SANITIZED else 250
+    seed = numbers[1] if len(numbers) > 1 else int.from_bytes(os.urandom(4), "little")
+    print(f"{runs} arrays, seed {seed}", flush=True)
+    seen = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        check_arrays(runs, seed, folder, seen)
     print(", ".join(f"{reader} {n}" for reader, n in seen.items()))
 
 

@@ -40,11 +40,11 @@ def out(name, kind, *arguments):
     return library.out(name, kind, *arguments)
 
 
-def bytes_of(name, *arguments):
+def bytes_of(name, *arguments, kind=c.c_void_p):
     """The result of a function that returns allocated memory and its size."""
-    memory, size = c.c_void_p(), c.c_size_t()
+    memory, size = kind(), c.c_size_t()
     call(name, *arguments, c.byref(memory), c.byref(size))
-    taken = c.string_at(memory, size.value)
+    taken = c.string_at(c.cast(memory, c.c_void_p), size.value)
     api.free(memory)
     return taken
 
@@ -234,6 +234,7 @@ class Errors(unittest.TestCase):
         stored, size = (c.c_uint8 * 4096)(), c.c_size_t()
         call("chunk_read_stored", array, 0, stored, 4096, c.byref(size))
         call("chunk_write_stored", array, 0, stored, size.value)
+        call("chunk_write_undecoded", array, 0, stored, size.value)
         call("write_selection", array, None, c.byref(self.memory()))
         call("write_selection", array, None, c.byref(self.memory(b"<f8")))
         selection = api.new("selection", start=start, stop=stop)
@@ -293,6 +294,12 @@ class Errors(unittest.TestCase):
                     options = api.new("copy_options", create=c.pointer(made))
                     where = name.encode() if name == "mem:" else self.path(name)
                     self.closed(out("view_copy", "array", view, where, c.byref(options)))
+
+    def test_zarr(self):
+        self.closed(self.create("z.b2nd"))
+        array = self.open("z.b2nd")
+        bytes_of("zarr_metadata", array, kind=c.POINTER(c.c_char))
+        bytes_of("zarr_chunk", array, int64s(0, 0))
 
     def views(self, array):
         whole = out("view_of", "view", array)
@@ -435,6 +442,7 @@ class Errors(unittest.TestCase):
                 call("tree_attr_list", tree, group, c.byref(names), c.byref(n))
                 api.free(names)
             self.closed(out("tree_open_array", "array", tree, b"/h/y", None))
+            bytes_of("tree_zarr_metadata", tree, b"/h", kind=c.POINTER(c.c_char))
             call("tree_verify", tree, None, None, c.byref(api.new("tree_verify_result")))
             if name == "a.b2z":
                 call("tree_unpack", tree, self.path("b.b2d"), None)

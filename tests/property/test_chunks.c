@@ -21,7 +21,7 @@
 
 enum { DEFAULT_ARRAYS = 400, MAX_DIMS = 4, MAX_ITEMS = 3000, DAMAGES = 20 };
 
-static int64_t n_moved, n_refused, n_taken;
+static int64_t n_moved, n_refused, n_taken, n_undecoded;
 static int64_t n_kinds[5];
 
 typedef struct trial {
@@ -195,7 +195,9 @@ static void move_chunks(trial *t)
     for (int64_t c = 0; c < info_of(t->array)->n_chunks; c++) {
         size_t size;
         uint8_t *bytes = stored_chunk(t->array, c, &size);
-        caterva_status status = caterva_chunk_write_stored(target, c, bytes, size, &err);
+        caterva_status status = n_moved % 2 == 0
+                                    ? caterva_chunk_write_stored(target, c, bytes, size, &err)
+                                    : caterva_chunk_write_undecoded(target, c, bytes, size, &err);
         free(bytes);
         refused += status == CATERVA_EUNSUPPORTED && may_refuse;
         CHECK(status == CATERVA_OK || (status == CATERVA_EUNSUPPORTED && may_refuse), "%s",
@@ -244,6 +246,39 @@ static void put_damaged_chunks(trial *t)
     CHECK(result.damages == 0, "%lld damages of what was taken", (long long)result.damages);
 }
 
+/* What is taken undecoded may be damaged: reads and verify must say so, or return items. */
+static void put_undecoded(const uint8_t *bytes, size_t size, void *context)
+{
+    trial *t = context;
+    caterva_error err = {.code = CATERVA_OK};
+    caterva_verify_result result = CATERVA_VERIFY_RESULT_INIT;
+    caterva_status status = caterva_chunk_write_undecoded(t->array, 0, bytes, size, &err);
+    CHECK(status == CATERVA_OK || status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED,
+          "%d: %s", (int)status, err.message);
+    if (status != CATERVA_OK) return;
+    n_undecoded++;
+    box whole = whole_box(&t->geometry);
+    size_t room = (size_t)info_of(t->array)->data_bytes;
+    void *items = malloc(room + 1);
+    status = caterva_read(t->array, whole.start, whole.stop, items, room, &err);
+    free(items);
+    CHECK(status == CATERVA_OK || status == CATERVA_ECORRUPT || status == CATERVA_EUNSUPPORTED,
+          "%d: %s", (int)status, err.message);
+    status = caterva_commit(t->array, &err);
+    CHECK(status == CATERVA_OK, "%s", err.message);
+    status = caterva_verify(t->array, NULL, &result, &err);
+    CHECK(status == CATERVA_OK || status == CATERVA_ECORRUPT, "%d: %s", (int)status, err.message);
+}
+
+static void put_undecoded_chunks(trial *t)
+{
+    size_t size;
+    if (info_of(t->array)->n_chunks == 0) return;
+    uint8_t *bytes = stored_chunk(t->array, 0, &size);
+    check_mutants(t->random, DAMAGES, bytes, size, put_undecoded, t);
+    free(bytes);
+}
+
 static void try_array(rng *random)
 {
     caterva_error err;
@@ -254,6 +289,7 @@ static void try_array(rng *random)
     check_chunks(&t);
     move_chunks(&t);
     put_damaged_chunks(&t);
+    put_undecoded_chunks(&t);
     caterva_discard(t.array);
     oracle_free(&t.oracle);
 }
@@ -276,6 +312,7 @@ static void refuse_misuse(void)
     REFUSE(EINVAL_BIT, caterva_chunk_write_stored(a, 0, NULL, 32, err));
     REFUSE(ERANGE_BIT, caterva_chunk_write_stored(a, 99, bytes, 32, err));
     REFUSE(ECORRUPT_BIT, caterva_chunk_write_stored(a, 0, bytes, 31, err));
+    REFUSE(ECORRUPT_BIT, caterva_chunk_write_undecoded(a, 0, bytes, 31, err));
     check_small_array(a);
     caterva_discard(a);
 }
@@ -292,7 +329,7 @@ int main(int argc, char **argv)
     printf("%lld arrays, %lld chunks moved; of damaged ones %lld refused, %lld taken\n",
            (long long)n, (long long)n_moved, (long long)n_refused, (long long)n_taken);
     CHECK(n < DEFAULT_ARRAYS ||
-              (n_refused > 0 && n_taken > 0 && n_kinds[CATERVA_CHUNK_STORED] > 0 &&
+              (n_refused > 0 && n_taken > 0 && n_undecoded > 0 && n_kinds[CATERVA_CHUNK_STORED] > 0 &&
                n_kinds[CATERVA_CHUNK_VALUE] > 0 && n_kinds[CATERVA_CHUNK_UNINIT] > 0 &&
                n_kinds[CATERVA_CHUNK_ZEROS] > 0),
           "the run met too little");

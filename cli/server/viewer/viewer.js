@@ -1,28 +1,15 @@
-// Slices of one array, read through Zarr: a slider for each axis that is not shown, the two shown
-// axes, limits of the contrast, and a colour map. Pixels are nearest items, one for each.
-import * as zarr from "zarrita";
+// The page of one array shows slices of it: a slider for each axis that is not shown, the two shown
+// axes, limits of the contrast, and a colour map. Pixels are nearest items, one for each. A plane of many
+// chunks is shown in part. The list of all arrays has previews.
+import {
+  chunkBytes, hasPicture, limits, MAPS, middleOf, openArray, paint, pictureAxes, readPlane,
+} from "./planes.js";
+import { showPreviews } from "./previews.js";
 
 const MOST = 2048; // pixels of a side; longer axes are read with a step
-
-const MAPS = {
-  gray: [[0, 0, 0], [255, 255, 255]],
-  viridis: [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]],
-  magma: [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]],
-  coolwarm: [[59, 76, 192], [221, 221, 221], [180, 4, 38]],
-};
+const MOST_CHUNKS = 1000, MOST_BYTES = 256 << 20; // of chunks, for one picture
 
 const $ = (id) => document.getElementById(id);
-
-/** The 256 colours of a map, as bytes r, g, b. */
-function colours(stops) {
-  const out = new Uint8ClampedArray(256 * 3);
-  for (let i = 0; i < 256; i++) {
-    const at = (i / 255) * (stops.length - 1), k = Math.min(Math.floor(at), stops.length - 2);
-    for (let c = 0; c < 3; c++)
-      out[3 * i + c] = stops[k][c] + (at - k) * (stops[k + 1][c] - stops[k][c]);
-  }
-  return out;
-}
 
 function element(tag, properties, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -40,77 +27,45 @@ class Viewer {
     this.array = array;
     this.names = names;
     this.shape = array.shape;
-    const n = this.shape.length;
     this.index = this.shape.map((length) => Math.floor(length / 2));
-    this.rows = n > 1 ? n - 2 : -1; // axis of the rows; -1: one row
-    this.columns = n - 1;
-    this.wanted = 0; // number of the latest drawing
+    [this.rows, this.columns] = pictureAxes(this.shape);
+    this.chooseRanges();
   }
 
-  step(axis) {
-    return Math.ceil(this.shape[axis] / MOST);
+  /** The part of the plane that is shown: [start, stop] for rows and columns. */
+  chooseRanges() {
+    const most = Math.min(MOST_CHUNKS, Math.floor(MOST_BYTES / chunkBytes(this.array)));
+    this.ranges = middleOf(this.array, [this.rows, this.columns], Math.max(1, most));
   }
 
-  /** Reads the slice as numbers in C order: {data, height, width}. */
-  async read() {
-    const shown = [this.rows, this.columns];
-    const selection = this.shape.map((length, axis) =>
-      shown.includes(axis) ? zarr.slice(0, length, this.step(axis)) : this.index[axis]);
-    const found = await zarr.get(this.array, selection);
-    if (this.shape.length === 0) return { data: [Number(found)], height: 1, width: 1 };
-    const shape = this.rows < 0 ? [1, found.shape[0]] : found.shape;
-    const strides = this.rows < 0 ? [0, found.stride[0]] : found.stride;
-    const swap = this.rows > this.columns;
-    const [height, width] = swap ? [shape[1], shape[0]] : shape;
-    const [down, right] = swap ? [strides[1], strides[0]] : strides;
-    const data = new Float64Array(height * width);
-    const get = found.data.get ? (i) => found.data.get(i) : (i) => found.data[i];
-    for (let y = 0, at = 0; y < height; y++)
-      for (let x = 0; x < width; x++, at++) data[at] = Number(get(y * down + x * right));
-    return { data, height, width };
+  read(signal) {
+    const ranges = this.ranges.map(([start, stop]) =>
+      [start, stop, Math.ceil((stop - start) / MOST)]);
+    return readPlane(this.array, this.index, [this.rows, this.columns], ranges, signal);
   }
 
-  limits(data) {
-    let lo = Infinity, hi = -Infinity;
-    for (const value of data) {
-      if (!Number.isFinite(value)) continue;
-      if (value < lo) lo = value;
-      if (value > hi) hi = value;
-    }
-    return lo > hi ? [0, 1] : [lo, hi > lo ? hi : lo + 1];
+  paint(slice) {
+    if ($("automatic").checked) [$("low").value, $("high").value] = limits(slice.data);
+    const canvas = $("picture");
+    paint(canvas, slice, [Number($("low").value), Number($("high").value)], $("map").value);
+    const times = Math.max(1, Math.floor(512 / Math.max(slice.width, slice.height)));
+    canvas.style.width = `${slice.width * times}px`;
   }
 
-  paint({ data, height, width }) {
-    if ($("automatic").checked)
-      [$("low").value, $("high").value] = this.limits(data);
-    const lo = Number($("low").value), hi = Number($("high").value);
-    const map = colours(MAPS[$("map").value]);
-    const canvas = $("picture"), image = new ImageData(width, height);
-    for (let i = 0; i < data.length; i++) {
-      const value = data[i];
-      if (Number.isNaN(value)) continue; // transparent
-      const k = 3 * Math.max(0, Math.min(255, Math.floor(((value - lo) / (hi - lo)) * 256)));
-      image.data.set([map[k], map[k + 1], map[k + 2], 255], 4 * i);
-    }
-    canvas.width = width;
-    canvas.height = height;
-    canvas.style.width = `${width * Math.max(1, Math.floor(512 / Math.max(width, height)))}px`;
-    canvas.getContext("2d").putImageData(image, 0, 0);
-  }
-
-  /** Reads and paints; a later call overtakes. */
+  /** Reads and paints. A later call ends an earlier one. */
   async draw() {
-    const mine = ++this.wanted;
+    this.reading?.abort();
+    const mine = this.reading = new AbortController();
     document.body.dataset.state = "reading";
     try {
-      const slice = await this.read();
-      if (mine !== this.wanted) return;
+      const slice = await this.read(mine.signal);
+      if (mine !== this.reading) return;
       this.slice = slice;
       this.paint(slice);
       $("status").textContent = "";
       document.body.dataset.state = "done";
     } catch (error) {
-      if (mine !== this.wanted) return;
+      if (mine !== this.reading) return;
       $("status").textContent = `This slice cannot be read: ${reason(error)}`;
       document.body.dataset.state = "failed";
     }
@@ -128,24 +83,35 @@ class Viewer {
       const axis = Number(select.value);
       if (axis === this[other]) this[other] = this[id];
       this[id] = axis;
+      this.chooseRanges();
       this.controls();
       this.draw();
     };
     return select;
   }
 
-  slider(axis) {
-    const shown = element("output", { textContent: this.index[axis] });
-    const range = element("input", {
-      type: "range", id: `axis${axis}`, min: 0, max: this.shape[axis] - 1,
-      value: this.index[axis],
-    });
+  slider(id, name, most, value, change) {
+    const shown = element("output", { textContent: value });
+    const range = element("input", { type: "range", id, min: 0, max: most, value });
     range.oninput = () => {
-      this.index[axis] = Number(range.value);
       shown.textContent = range.value;
+      change(Number(range.value));
       this.draw();
     };
-    return element("label", {}, this.names[axis], range, shown);
+    return element("label", {}, name, range, shown);
+  }
+
+  axisSlider(axis) {
+    return this.slider(`axis${axis}`, this.names[axis], this.shape[axis] - 1, this.index[axis],
+      (value) => { this.index[axis] = value; });
+  }
+
+  /** Moves the part of the plane that is shown along its rows (0) or columns (1). */
+  partSlider(k, name) {
+    const [start, stop] = this.ranges[k], length = this.shape[k ? this.columns : this.rows] ?? 1;
+    if (stop - start === length) return "";
+    return this.slider(`from-${name}`, `${name} from`, length - (stop - start), start,
+      (value) => { this.ranges[k] = [value, value + stop - start]; });
   }
 
   controls() {
@@ -158,8 +124,9 @@ class Viewer {
         element("label", {}, "rows", this.axisChoice("rows", this.rows, "columns")),
         element("label", {}, "columns", this.axisChoice("columns", this.columns, "rows")));
     this.shape.forEach((_, axis) => {
-      if (axis !== this.rows && axis !== this.columns) form.append(this.slider(axis));
+      if (axis !== this.rows && axis !== this.columns) form.append(this.axisSlider(axis));
     });
+    form.append(this.partSlider(0, "rows"), this.partSlider(1, "columns"));
     let [low, high, map, automatic] = kept;
     if (!low) {
       low = element("input", { type: "number", id: "low", step: "any" });
@@ -180,24 +147,37 @@ class Viewer {
   }
 }
 
+/** Links to the arrays of a group, which the metadata of the root name. */
+function showGroup(path, members) {
+  const list = element("ul", { id: "members" });
+  for (const [name, member] of Object.entries(members ?? {}))
+    if (member.node_type === "array")
+      list.append(element("li", {}, element("a", {
+        href: `/view/${path}/${encodeURI(name)}`, textContent: name })));
+  $("picture").replaceWith(list);
+  document.body.dataset.state = "done";
+}
+
 async function main() {
   const path = location.pathname.replace(/^\/view\//, "").replace(/\/+$/, "");
   $("name").textContent = decodeURIComponent(path);
   document.title = decodeURIComponent(path);
-  const store = new zarr.FetchStore(`${location.origin}/${path}`);
-  const array = await zarr.open.v3(store, { kind: "array" });
-  const meta = await (await fetch(`/${path}/zarr.json`)).json();
-  const names = array.shape.map((_, axis) => meta.dimension_names?.[axis] ?? `axis ${axis}`);
-  $("about").textContent = `${array.shape.join(" × ") || "()"}, ${array.dtype}`;
-  if (!/^(bool|u?int\d+|float\d+)$/.test(array.dtype))
-    throw new Error(`items of type ${array.dtype} are not shown`);
-  if (array.shape.includes(0)) throw new Error("the array is empty");
-  const viewer = new Viewer(array, names);
+  const answer = await fetch(`/${path}/zarr.json`);
+  if (!answer.ok) throw new Error(await answer.text());
+  const meta = await answer.json();
+  if (meta.node_type === "group") return showGroup(path, meta.consolidated_metadata?.metadata);
+  const { shape, data_type: type } = meta;
+  $("about").textContent = `${shape.join(" × ") || "()"}, ${type.name ?? type}`;
+  if (!hasPicture(type)) throw new Error(`items of type ${type.name ?? type} are not shown`);
+  if (shape.includes(0)) throw new Error("the array is empty");
+  const names = shape.map((_, axis) => meta.dimension_names?.[axis] ?? `axis ${axis}`);
+  const viewer = new Viewer(await openArray(path), names);
   viewer.controls();
   await viewer.draw();
 }
 
-main().catch((error) => {
+if (!$("picture")) showPreviews();
+else main().catch((error) => {
   $("status").textContent = `This array cannot be shown: ${reason(error)}`;
   document.body.dataset.state = "failed";
 });

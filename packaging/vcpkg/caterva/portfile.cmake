@@ -9,6 +9,7 @@ vcpkg_extract_source_archive(SOURCE_PATH ARCHIVE "${ARCHIVE}")
 vcpkg_check_features(OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
         remote CATERVA_REMOTE
+        serve  CATERVA_SERVE
         tools  CATERVA_CLI
 )
 

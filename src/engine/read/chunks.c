@@ -5,6 +5,7 @@
 #include "base/arith.h"
 #include "base/heap.h"
 #include "engine/read/walk.h"
+#include "format/dual.h"
 #include "frame/layout.h"
 #include "frame/lookup.h"
 #include "frame/txn.h"
@@ -233,9 +234,18 @@ typedef struct new_chunk {
     const cv_grid *grid;
     int64_t chunk;
     const uint8_t *bytes;
+    bool decode;
     cv_chunk_header header;
     cv_block_range *ranges;
 } new_chunk;
+
+static cv_status check_sizes(const new_chunk *c, int32_t block, cv_error *err)
+{
+    if (cv_dual_has_streams(c->bytes, &c->header, &c->ranges[block])) return CV_OK;
+    return cv_fail(err, CATERVA_ECORRUPT, c->ranges[block].start,
+                   "the streams of block %d of chunk %lld do not fit it", block,
+                   (long long)c->chunk);
+}
 
 /* Decodes the block alone and within its chunk: corrupt bytes may pass only one of these tests. */
 static cv_status check_block(const new_chunk *c, int32_t block, cv_worker *worker,
@@ -262,7 +272,7 @@ static cv_status check_blocks(const new_chunk *c, cv_worker *worker, cv_error *e
                                  c->grid->n_blocks, &expect, c->ranges, err));
     if (cv_codec_access(c->bytes) == CV_ACCESS_BLOCK) {
         for (int32_t b = 0; b < c->grid->n_blocks; b++)
-            CV_TRY(check_block(c, b, worker, err));
+            CV_TRY(c->decode ? check_block(c, b, worker, err) : check_sizes(c, b, err));
         return CV_OK;
     }
     int32_t chunk_bytes = (int32_t)c->grid->chunk_bytes;
@@ -271,7 +281,7 @@ static cv_status check_blocks(const new_chunk *c, cv_worker *worker, cv_error *e
                            chunk_bytes, err);
 }
 
-static cv_status check_decodes(cv_pending *pending, new_chunk *c, cv_error *err)
+static cv_status check_streams(cv_pending *pending, new_chunk *c, cv_error *err)
 {
     size_t size = (size_t)c->grid->n_blocks * sizeof c->ranges[0];
     cv_worker *worker;
@@ -312,13 +322,15 @@ static cv_status put_checked(cv_pending *pending, int64_t chunk, const uint8_t *
 }
 
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
-                       cv_error *err)
+                       bool decode, cv_error *err)
 {
-    new_chunk c = {
-        .grid = &cv_txn_snapshot(pending->txn)->grid, .chunk = chunk, .bytes = bytes};
+    new_chunk c = {.grid = &cv_txn_snapshot(pending->txn)->grid,
+                   .chunk = chunk,
+                   .bytes = bytes,
+                   .decode = decode};
     CV_TRY(check_structure(pending, chunk, bytes, size, &c.header, err));
     if (c.header.special == CV_SPECIAL_NONE && !c.header.memcpyed)
-        CV_TRY(check_decodes(pending, &c, err));
+        CV_TRY(check_streams(pending, &c, err));
     CV_TRY(put_checked(pending, chunk, bytes, &c.header, err));
     cv_pending_drop(pending, chunk);
     return CV_OK;

@@ -22,8 +22,9 @@ cv_status cv_describe_block(cv_frame *frame, cv_snapshot *snapshot, int64_t chun
 cv_status cv_chunk_stored(const cv_source *source, int64_t chunk, cv_buffer *buffer,
                           const uint8_t **bytes, size_t *size, cv_error *err);
 
-/* Stores `size` untrusted bytes as a chunk, after checking the header and decoding each block. */
+/* Stores `size` untrusted bytes as a chunk, after checking the header and either decoding each block
+ * or checking only that the sizes of its streams fit. */
 cv_status cv_chunk_put(cv_pending *pending, int64_t chunk, const uint8_t *bytes, size_t size,
-                       cv_error *err);
+                       bool decode, cv_error *err);
 
 #endif

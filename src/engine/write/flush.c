@@ -678,6 +678,9 @@ static void give_block(const void *context, int64_t block, uint8_t *out)
            list->block_bytes);
 }
 
+/* Bytes of an item that a chunk of one repeated item stores as they are; larger ones are packed. */
+enum { MOST_REPEATED = 4096 };
+
 cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t chunk,
                                const uint8_t *decoded, int idle, cv_error *err)
 {
@@ -689,7 +692,7 @@ cv_status cv_pending_put_chunk(cv_pending *pending, cv_worker *worker, int64_t c
         cv_watch_add(pending->watch, spec->chunk_bytes);
         return cv_txn_put_special(pending->txn, chunk, CV_REF_ZEROS, err);
     }
-    if (size > item_size && cv_all_same(decoded, size, item_size)) {
+    if (size > item_size && item_size <= MOST_REPEATED && cv_all_same(decoded, size, item_size)) {
         cv_watch_add(pending->watch, spec->chunk_bytes);
         CV_TRY(cv_encode_repeated(spec, decoded, &worker->encoded, err));
         return cv_txn_put(pending->txn, chunk, &worker->encoded, err);

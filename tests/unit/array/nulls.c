@@ -139,6 +139,8 @@ static void boxes(void **state)
     TAKEN(caterva_chunk_read_stored(array, 0, NULL, 0, &size, &err));
     REFUSED(caterva_chunk_write_stored(NULL, 0, items, 32, &err));
     REFUSED(caterva_chunk_write_stored(array, 0, NULL, 32, &err));
+    REFUSED(caterva_chunk_write_undecoded(NULL, 0, items, 32, &err));
+    REFUSED(caterva_chunk_write_undecoded(array, 0, NULL, 32, &err));
     void *bytes;
     char *text;
     REFUSED(caterva_zarr_chunk(NULL, origin, &bytes, &size, &err));

@@ -1,0 +1,120 @@
+"""Running the command line program of this installation."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from ._errors import Error, Status, make
+from ._options import Progress
+
+_STATUSES = {1: Status.EIO, 2: Status.EINVAL, 4: Status.ECORRUPT, 5: Status.EUNSUPPORTED}
+_WARNING = "caterva: warning: "
+_PREFIX = "caterva: "
+
+
+def _failure(status: int, message: str, place: str) -> Error:
+    """Make the exception for an exit status and the sentence that came with it."""
+    message = re.sub(r"--([a-z]+(-[a-z]+)?)", lambda m: m[1].replace("-", "_"), message)
+    if status < 0:
+        message = f"the program was ended by signal {-status}"
+    if status != 3:
+        return make(_STATUSES.get(status, Status.EIO), 0, -1, message, place)
+    if "exists already" in message:
+        return make(Status.EEXIST, errno.EEXIST, -1, message, place)
+    known = (n for n in errno.errorcode if message.endswith(f": {os.strerror(n)}"))
+    number = next(known, 0)
+    is_missing = number == errno.ENOENT or " has no array or group " in message
+    return make(Status.ENOTFOUND if is_missing else Status.EIO, number, -1, message, place)
+
+
+def _stop(program: subprocess.Popen[str]) -> None:
+    """Ask the program to stop, which deletes what it has begun, and wait; a second interruption
+    makes it do so at once."""
+    while program.poll() is None:
+        with contextlib.suppress(KeyboardInterrupt):
+            if sys.platform == "win32":
+                program.terminate()
+            else:
+                program.send_signal(signal.SIGINT)
+            program.wait()
+
+
+def _follow(lines: int, progress: Progress | None) -> bool:
+    """Pass progress on until the program ends. Returns whether the function wants to stop."""
+    done = total = base = 0
+    with open(lines, encoding="ascii") as file:
+        for line in file:
+            now, size = map(int, line.split())
+            if now < done - base or size != total - base:  # the next array
+                base = done
+            done, total = max(done, base + min(now, size)), max(total, base + size)
+            if progress is not None and done < total and progress(done, total):
+                return True  # the end is reported once, below: more arrays may follow
+    if progress is not None:
+        progress(total, total)
+    return False
+
+
+def run(words: Sequence[str], place: str, progress: Progress | None = None) -> list[str]:
+    """Run the program, and return the sentences of its warnings.
+
+    The exception for a failure is about `place`. An exception or a true value of `progress`
+    stops the program, as Ctrl-C does; nothing half-made is left.
+    """
+    from .__main__ import find_program
+
+    posix = sys.platform != "win32"
+    reading, writing = os.pipe() if posix else (-1, -1)
+    try:
+        program = subprocess.Popen(
+            [str(find_program()), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="backslashreplace",
+            env=os.environ | ({"CATERVA_PROGRESS_FD": str(writing)} if posix else {}),
+            pass_fds=(writing,) if posix else (),
+            restore_signals=False,  # SIGPIPE stays ignored: see cli/terminal/progress.c
+            process_group=0
+            if posix
+            else None,  # Ctrl-C is for this process, which passes it on
+        )
+    except BaseException:
+        if posix:
+            os.close(reading)
+        raise
+    finally:
+        if posix:
+            os.close(writing)
+    messages: list[str] = []
+    listener = threading.Thread(target=lambda: messages.extend(program.stderr or ()))
+    listener.start()
+    stopped = False
+    try:
+        stopped = posix and _follow(reading, progress)
+        if not stopped:
+            program.wait()
+    finally:
+        _stop(program)
+        listener.join()
+        if program.stderr is not None:
+            program.stderr.close()
+    if stopped:
+        raise make(
+            Status.ESTOPPED, 0, -1, "the progress function stopped the conversion", place
+        )
+    sentences = [m.rstrip("\n") for m in messages]
+    losses = [s.removeprefix(_WARNING) for s in sentences if s.startswith(_WARNING)]
+    if program.returncode != 0:
+        last = next((s for s in reversed(sentences) if not s.startswith(_WARNING)), "")
+        raise _failure(program.returncode, last.removeprefix(_PREFIX), place)
+    return losses

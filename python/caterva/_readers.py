@@ -1,0 +1,698 @@
+"""Readers of other formats by Python packages, each imported when it is first needed.
+
+A reader describes a file as groups, arrays and attributes in the form of docs/conventions.md.
+Items are read later, chunk by chunk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _boxes
+from ._errors import Status, make
+from ._filling import SLAB_BYTES
+from ._shown import shown
+
+Items: TypeAlias = npt.NDArray[Any]
+Attrs: TypeAlias = dict[str, Any]
+
+
+@dataclass
+class Variable:
+    """An array of a file: anything with shape, dtype and indexing by slices."""
+
+    items: Any
+    dims: Sequence[str | None] | None = None
+    attrs: Attrs = field(default_factory=dict)
+    chunks: tuple[int, ...] | None = None  # of the file, which are cheapest to read
+    fill_value: Any = None
+
+
+@dataclass
+class Contents:
+    """Arrays and groups by their keys, ``group/name``; the file itself is the group ``""``."""
+
+    arrays: dict[str, Variable] = field(default_factory=dict)
+    groups: dict[str, Attrs] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+
+    def add(self, name: str, variable: Variable) -> None:
+        """Add an array; a number makes its name unique."""
+        n, name = 1, name.replace("/", "_").lstrip(".") or "data"
+        unique = name
+        while unique in self.arrays or unique in self.groups:
+            n += 1
+            unique = f"{name}_{n}"
+        self.arrays[unique] = variable
+
+
+@dataclass
+class Lazy:
+    """An array whose items a function makes of those of another one, box by box."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[Any], Any]
+
+    def __getitem__(self, box: Any) -> Items:
+        return np.asarray(self.read(box), self.dtype)
+
+
+def need(module: str, package: str, place: str, extra: str) -> Any:
+    """Import a module; UnsupportedError says what to install if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        message = (
+            f"{shown(place)} is read by {package}, which is not installed: pip install "
+            f"{package}, or 'caterva[{extra}]'"
+        )
+        raise make(Status.EUNSUPPORTED, 0, -1, message, place) from None
+
+
+def boxes(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> Iterator[Any]:
+    """Iterate over slabs of whole chunks with at most 64 MiB."""
+    budget = SLAB_BYTES // max(1, itemsize)
+    slab = _boxes.slab_shape(tuple(shape), tuple(chunks), budget)
+    return _boxes.iter_boxes(..., tuple(shape), slab)
+
+
+_PYTHONS = ("float64", "int64", "bool", "complex128")  # types of Python's numbers
+
+
+def plain(value: Any) -> Any:
+    """Return a value that an attribute can hold; NumPy's numbers keep their type."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OTU":
+        return [plain(v) for v in value.tolist()]
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.kind in "US" and value.ndim == 0:
+            return value.item()
+        is_python = value.ndim == 0 and value.dtype.name in _PYTHONS
+        return value.item() if is_python else value
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, bool | str | bytes | float):
+        return value
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else str(value)
+    return str(value)
+
+
+# ---- Texts of any length ------------------------------------------------------------------
+
+
+def texts(
+    x: Any, shape: tuple[int, ...], chunks: tuple[int, ...], is_text: bool = True
+) -> Variable:
+    """Describe an array of str, or of bytes, of any length. It is read twice: the first time to
+    find the longest one."""
+    width = 1
+    for box in boxes(shape, chunks, 64):
+        for text in np.asarray(x[box], object).flat:
+            width = max(width, len(text or ""))
+    dtype = np.dtype(f"{'U' if is_text else 'S'}{width}")
+
+    def read(box: Any) -> Any:
+        found = np.asarray(x[box], object)
+        return np.asarray([t or dtype.type() for t in found.flat], dtype).reshape(found.shape)
+
+    attrs = {"_vlen": "text" if is_text else "bytes"}
+    return Variable(Lazy(shape, dtype, read), attrs=attrs, chunks=chunks)
+
+
+# ---- HDF5 and NetCDF-4, where the plug-in is missing ----------------------------------------
+
+_OF_HDF5 = {
+    "CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
+    "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties",
+}  # fmt: skip
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+def read_hdf5(stack: ExitStack, place: str) -> Contents:
+    """Read HDF5 and NetCDF-4 by h5py."""
+    h5py = need("h5py", "h5py", place, "hdf5")
+    file = stack.enter_context(h5py.File(place, "r"))
+    found = Contents()
+
+    def attributes(node: Any, key: str) -> Attrs:
+        out: Attrs = {}
+        for name in node.attrs:
+            if name in _OF_HDF5:
+                continue
+            try:
+                value = node.attrs[name]
+            except (OSError, TypeError, ValueError):
+                value = h5py.Reference()
+            is_one = isinstance(value, np.ndarray) and value.shape == (1,)
+            if is_one and ("_Netcdf4Dimid" in node.attrs or "_NCProperties" in file.attrs):
+                value = value[0]
+            if isinstance(value, h5py.Empty):
+                out[name] = None if value.dtype.kind not in "SUO" else ""
+            elif _holds(value, (h5py.Reference, h5py.RegionReference)):
+                found.losses.append(f"/{key}: the attribute {name}: a reference")
+            else:
+                out[name] = plain(_text(value))
+        return out
+
+    def dims_of(dataset: Any) -> list[str | None]:
+        names: list[str | None] = []
+        for axis, dim in enumerate(dataset.dims):
+            is_own = dataset.is_scale and dataset.ndim == 1
+            scale = dataset if is_own else dim[0] if len(dim) else None
+            text = scale.name.rpartition("/")[2] if scale is not None else None
+            names.append(text or dataset.dims[axis].label or None)
+        return names
+
+    def variable_of(dataset: Any, key: str) -> Variable | str:
+        shape, dtype = dataset.shape, dataset.dtype
+        attrs = attributes(dataset, key)
+        if shape is None:
+            return Variable(np.zeros(0, dtype), attrs=attrs | {"_null": True})
+        chunks = dataset.chunks
+        string = h5py.check_string_dtype(dtype)
+        if string is not None and dtype.kind == "O":
+            is_text = string.encoding == "utf-8"
+            text = texts(
+                dataset.asstr() if is_text else dataset, shape, chunks or shape, is_text
+            )
+            return Variable(text.items, dims_of(dataset), attrs | text.attrs, chunks)
+        if dtype.hasobject:
+            return "references or sequences of any length"
+        if (names := h5py.check_enum_dtype(dtype)) is not None:
+            attrs["_enum"] = {k: int(v) for k, v in names.items()}
+        plist = dataset.id.get_create_plist()
+        is_set = plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+        fill = dataset.fillvalue if is_set else None
+        return Variable(dataset, dims_of(dataset), attrs, chunks, fill)
+
+    def grow(dataset: Any, key: str) -> None:
+        group = found.groups[key.rpartition("/")[0]]
+        for dim, most in zip(dims_of(dataset), dataset.maxshape or (), strict=False):
+            if most is None and dim is not None and dim not in group.get("_unlimited_dims", ()):
+                group["_unlimited_dims"] = [*group.get("_unlimited_dims", ()), dim]
+
+    def visit(group: Any, key: str) -> None:
+        found.groups[key] = attributes(group, key)
+        for name in group:
+            below = f"{key}/{name}" if key else name
+            link = group.get(name, getlink=True)
+            node = group.get(name) if isinstance(link, h5py.HardLink) else None
+            if isinstance(node, h5py.Group):
+                if node.id.__hash__() in seen:
+                    found.losses.append(f"/{below}: a second link")
+                    continue
+                seen.add(node.id.__hash__())
+                visit(node, below)
+            elif isinstance(node, h5py.Dataset):
+                if node.shape is not None and node.is_scale:
+                    grow(node, below)
+                    if node.attrs.get("NAME", b"").startswith(_NO_VARIABLE):
+                        continue
+                variable = variable_of(node, below)
+                if isinstance(variable, str):
+                    found.losses.append(f"/{below}: {variable}")
+                else:
+                    found.arrays[below] = variable
+            else:
+                found.losses.append(f"/{below}: a link or a named type")
+
+    seen = {file["/"].id.__hash__()}
+    visit(file, "")
+    for key, attrs in found.groups.items():
+        if "_unlimited_dims" in attrs:  # not those that no array has
+            used = {d for k, v in found.arrays.items() if _is_in(k, key) for d in v.dims or ()}
+            kept = sorted(d for d in attrs.pop("_unlimited_dims") if d in used)
+            attrs |= {"_unlimited_dims": kept} if kept else {}
+    return found
+
+
+def _is_in(key: str, group: str) -> bool:
+    return not group or key.startswith(group + "/")
+
+
+def _text(value: Any) -> Any:
+    """Decode bytes of one width, which are texts of ASCII in HDF5."""
+    is_bytes = isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "S"
+    try:
+        return np.char.decode(value, "utf-8")[()] if is_bytes else value
+    except UnicodeDecodeError:
+        return value
+
+
+def _holds(value: Any, kinds: tuple[type, ...]) -> bool:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        return any(_holds(v, kinds) for v in value.flat)
+    if isinstance(value, np.ndarray | np.void):
+        return value.dtype.hasobject
+    return isinstance(value, kinds)
+
+
+# ---- Zarr ---------------------------------------------------------------------------------
+
+
+def read_zarr(stack: ExitStack, place: str) -> Contents:
+    """Read Zarr, also behind URLs, by zarr-python: all its codecs."""
+    zarr = need("zarr", "zarr", place, "zarr")
+    root = zarr.open(place, mode="r")
+    found = Contents()
+    if not hasattr(root, "members"):
+        found.groups[""] = {}
+        found.arrays["data"] = _zarr_variable(root)
+        return found
+    found.groups[""] = plain(dict(root.attrs))
+    for key, node in root.members(max_depth=None):
+        if hasattr(node, "members"):
+            found.groups[key] = plain(dict(node.attrs))
+        else:
+            found.arrays[key] = _zarr_variable(node)
+    return found
+
+
+def _zarr_variable(array: Any) -> Variable:
+    attrs = plain(dict(array.attrs))
+    dims = attrs.pop("_ARRAY_DIMENSIONS", None)
+    dims = getattr(array.metadata, "dimension_names", None) or dims
+    chunks = getattr(array, "shards", None) or array.chunks
+    if array.dtype.kind in "OT":
+        text = texts(array, array.shape, chunks)
+        return Variable(text.items, dims, attrs | text.attrs, chunks)
+    fill = array.fill_value
+    return Variable(array, dims, attrs, chunks, fill)
+
+
+# ---- TIFF and OME-TIFF ----------------------------------------------------------------------
+
+
+def read_tiff(stack: ExitStack, place: str) -> Contents:
+    """Read TIFF, OME-TIFF and what else tifffile reads: series with axes, and pyramids."""
+    tifffile = need("tifffile", "tifffile", place, "tiff")
+    zarr = need("zarr", "zarr", place, "tiff")
+    file = stack.enter_context(tifffile.TiffFile(place))
+    found = Contents(groups={"": {}})
+    sizes = _ome_sizes(file.ome_metadata) if file.is_ome else []
+    for i, series in enumerate(file.series):
+        attrs = _tiff_attributes(file, series, sizes[i] if i < len(sizes) else {})
+        name = "data" if len(file.series) == 1 else series.name or f"series{i}"
+        for level, page in enumerate(series.levels):
+            array = zarr.open(page.aszarr(level=0) if level == 0 else
+                              series.aszarr(level=level), mode="r")  # fmt: skip
+            if hasattr(array, "members"):
+                array = array["0"]
+            axes = page.get_axes(squeeze=True) if hasattr(page, "get_axes") else page.axes
+            dims = ["sample" if a == "S" else a.lower() for a in axes]
+            spacing = attrs.get("spacing")
+            own = dict(attrs)
+            if spacing is not None:
+                ratio = [a / b for a, b in zip(series.shape, page.shape, strict=True)]
+                own["spacing"] = np.array([s * r for s, r in zip(spacing, ratio, strict=True)])
+            chunks = tuple(min(c, n) for c, n in zip(array.chunks, array.shape, strict=True))
+            found.add(name if level == 0 else f"{name}_level{level}",
+                      Variable(array, dims, own, chunks))  # fmt: skip
+    return found
+
+
+def _ome_sizes(text: str) -> list[dict[str, tuple[float, str]]]:
+    """Return the physical sizes of the axes of each image, and their units."""
+    from xml.etree import ElementTree
+
+    found = []
+    for pixels in ElementTree.fromstring(text).iter():
+        if pixels.tag.rpartition("}")[2] != "Pixels":
+            continue
+        sizes = {}
+        for axis, key, unit in (("X", "PhysicalSizeX", "µm"), ("Y", "PhysicalSizeY", "µm"),
+                                ("Z", "PhysicalSizeZ", "µm"),
+                                ("T", "TimeIncrement", "s")):  # fmt: skip
+            if key in pixels.attrib:
+                sizes[axis] = float(pixels.attrib[key]), pixels.get(f"{key}Unit", unit)
+        found.append(sizes)
+    return found
+
+
+def _tiff_attributes(file: Any, series: Any, sizes: dict[str, tuple[float, str]]) -> Attrs:
+    attrs: Attrs = {}
+    page = series.keyframe
+    if page.description:
+        attrs["description"] = page.description
+    imagej = file.imagej_metadata if series.kind == "imagej" else None
+    sizes = dict(sizes)
+    if imagej and not sizes:
+        unit = str(imagej.get("unit", "pixel"))
+        unit = {"\\u00B5m": "µm", "micron": "µm", "um": "µm"}.get(unit, unit)
+        if "spacing" in imagej:
+            sizes["Z"] = float(imagej["spacing"]), unit
+        if "finterval" in imagej:
+            sizes["T"] = float(imagej["finterval"]), "s"
+        for axis, tag in (("X", "XResolution"), ("Y", "YResolution")):
+            if tag in page.tags and page.tags[tag].value[0]:
+                n, d = page.tags[tag].value
+                sizes[axis] = d / n, unit
+    if sizes:
+        attrs["spacing"] = np.array([sizes.get(a, (math.nan, ""))[0] for a in series.axes])
+        attrs["axis_units"] = [sizes.get(a, (math.nan, ""))[1] for a in series.axes]
+    attrs["tiff"] = {
+        tag.name: plain(tag.value)
+        for tag in page.tags
+        if tag.count <= 1024 and not _is_layout(tag.name)
+    }
+    return attrs
+
+
+def _is_layout(name: str) -> bool:
+    words = ("Offsets", "ByteCounts", "ImageWidth", "ImageLength", "ImageDescription", "Tile",
+             "RowsPerStrip", "SubIFDs", "IFD", "JPEGTables")  # fmt: skip
+    return any(word in name for word in words)
+
+
+# ---- FITS ---------------------------------------------------------------------------------
+
+_STRUCTURE = {
+    "SIMPLE",
+    "XTENSION",
+    "BITPIX",
+    "EXTEND",
+    "PCOUNT",
+    "GCOUNT",
+    "TFIELDS",
+    "END",
+    "",
+}
+
+
+def read_fits(stack: ExitStack, place: str) -> Contents:
+    """Read FITS by astropy: images as they are stored, tables as one array for each column."""
+    fits = need("astropy.io.fits", "astropy", place, "fits")
+    hdus = stack.enter_context(fits.open(place, mode="denywrite", do_not_scale_image_data=True))
+    found = Contents(groups={"": {}})
+    images = [hdu for hdu in hdus if hdu.is_image and hdu.header.get("NAXIS", 0) > 0]
+    for i, hdu in enumerate(hdus):
+        hdu.verify("silentfix")
+        name = "data" if len(images) == 1 and hdu in images else hdu.name or f"hdu{i}"
+        if hdu.is_image and hdu not in images:
+            found.groups[""] |= _header(hdu.header)
+        elif hdu.is_image:
+            found.add(name, _fits_image(hdu))
+        elif hasattr(hdu, "columns"):
+            _fits_table(found, hdu, name)
+        else:
+            found.losses.append(f"/{name}: an HDU of the type {type(hdu).__name__}")
+    return found
+
+
+def _header(header: Any) -> Attrs:
+    """Return the cards of a header; the text of a card's comment is in `fits_comments`."""
+    cards: Attrs = {}
+    comments = {}
+    for card in header.cards:
+        key = card.keyword
+        if (
+            key in _STRUCTURE
+            or (key.startswith("NAXIS") and key[5:].isdigit())
+            or key == "NAXIS"
+        ):
+            continue
+        if key in ("COMMENT", "HISTORY"):
+            cards.setdefault(key, []).append(str(card.value))
+            continue
+        cards[key] = plain(card.value) if type(card.value).__name__ != "Undefined" else None
+        if card.comment:
+            comments[key] = card.comment
+    return {"fits": cards} | ({"fits_comments": comments} if comments else {})
+
+
+def _fits_image(hdu: Any) -> Variable:
+    header = hdu.header
+    shape = tuple(hdu.shape)
+    axes = range(len(shape), 0, -1)  # FITS counts from the fastest axis
+    stored = np.dtype(
+        {8: "u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}[header["BITPIX"]]
+    )
+    zero, scale = header.get("BZERO", 0), header.get("BSCALE", 1)
+    attrs = _header(header)
+    half = 2 ** (8 * stored.itemsize - 1)
+    dtype, shift = stored, 0
+    if scale == 1 and stored.kind == "i" and zero == half:
+        dtype, shift = np.dtype(stored.str.replace("i", "u")), half
+    elif scale == 1 and stored == np.uint8 and zero == -128:
+        dtype, shift = np.dtype("i1"), 128
+    elif (zero, scale) != (0, 1):
+        attrs |= {"scale_factor": float(scale), "add_offset": float(zero)}
+
+    def read(box: Any) -> Items:
+        items = np.asarray(hdu.section[box] if shape else hdu.data, stored)
+        if not shift:
+            return items
+        bits = np.dtype(f"u{stored.itemsize}")  # adding half the range flips the highest bit
+        flipped = items.astype(stored.newbyteorder("=")).view(bits) ^ bits.type(shift)
+        return np.asarray(flipped).view(dtype.newbyteorder("="))
+
+    blank = header.get("BLANK")
+    if blank is not None and stored.kind in "iu":
+        native = dtype.newbyteorder("=")
+        attrs["_FillValue"] = native.type(blank + (shift if native.kind == "u" else -shift))
+    if header.get("BUNIT"):
+        attrs["units"] = str(header["BUNIT"])
+    if any(f"CDELT{n}" in header for n in axes):
+        attrs["spacing"] = np.array([float(header.get(f"CDELT{n}", 1)) for n in axes])
+        attrs["axis_units"] = [str(header.get(f"CUNIT{n}", "")) for n in axes]
+    names = [str(header.get(f"CTYPE{n}", "")).split("-")[0].strip() or None for n in axes]
+    dims = names if len(set(names)) == len(names) and any(names) else None
+    chunks = tuple(hdu.tile_shape) if hasattr(hdu, "tile_shape") else None
+    return Variable(Lazy(shape, dtype, read), dims, attrs, chunks)
+
+
+def _fits_table(found: Contents, hdu: Any, name: str) -> None:
+    name = name.replace("/", "_")
+    while name in found.groups:
+        name += "_"
+    found.groups[name] = _header(hdu.header)
+    for column in hdu.columns:
+        items = np.asarray(hdu.data[column.name])
+        if items.dtype.hasobject:
+            found.losses.append(f"/{name}/{column.name}: a column of any length")
+            continue
+        dims = ["row", *[None] * (items.ndim - 1)]
+        attrs = {"units": column.unit} if column.unit else {}
+        found.arrays[f"{name}/{column.name}"] = Variable(items, dims, attrs)
+
+
+# ---- MRC ----------------------------------------------------------------------------------
+
+
+def read_mrc(stack: ExitStack, place: str) -> Contents:
+    """Read MRC and CCP4 maps by mrcfile: the voxel size is in angstrom."""
+    mrcfile = need("mrcfile", "mrcfile", place, "mrc")
+    is_packed = place.endswith((".gz", ".bz2"))
+    file = stack.enter_context((mrcfile.open if is_packed else mrcfile.mmap)(place, mode="r"))
+    header = file.header
+    attrs: Attrs = {"mrc": {
+        name: plain(header[name][()] if header[name].ndim == 0 else header[name])
+        for name in header.dtype.names
+        if header[name].dtype.names is None and not name.startswith(("nx", "ny", "nz", "extra"))
+    }}  # fmt: skip
+    attrs["mrc"]["cella"] = [float(header.cella[a]) for a in "xyz"]
+    attrs["mrc"]["cellb"] = [float(header.cellb[a]) for a in ("alpha", "beta", "gamma")]
+    attrs["mrc"]["start"] = [int(header[a]) for a in ("nxstart", "nystart", "nzstart")]
+    attrs["mrc"]["label"] = [str(text) for text in file.get_labels()]
+    attrs["mrc"]["origin"] = [float(header.origin[a]) for a in "xyz"]
+    if file.extended_header is not None and file.extended_header.nbytes:
+        attrs["mrc_extended_header"] = file.extended_header.tobytes()
+    order = [int(header[n]) for n in ("maps", "mapr", "mapc")]
+    axes = ["?xyz"[n] for n in order] if sorted(order) == [1, 2, 3] else ["z", "y", "x"]
+    if file.is_image_stack():
+        dims = ["image", *axes[1:]]
+    elif file.is_volume_stack():
+        dims = ["volume", *axes]
+    else:
+        dims = axes[-file.data.ndim :]
+    size = file.voxel_size
+    spacing = [float(size[d]) if d in ("x", "y", "z") else math.nan for d in dims]
+    if any(s > 0 for s in spacing):
+        attrs["spacing"] = np.array(spacing)
+        attrs["axis_units"] = ["angstrom" if d in ("x", "y", "z") else "" for d in dims]
+    return Contents({"data": Variable(file.data, dims, attrs)}, {"": {}})
+
+
+# ---- DICOM --------------------------------------------------------------------------------
+
+
+def read_dicom(stack: ExitStack, place: str) -> Contents:
+    """Read a file, or all series of a folder, by pydicom."""
+    pydicom = need("pydicom", "pydicom", place, "dicom")
+    found = Contents(groups={"": {}})
+    series: dict[Any, list[tuple[Any, str]]] = {}
+    names = [place]
+    if os.path.isdir(place):
+        names = sorted(os.path.join(at, n) for at, _, files in os.walk(place) for n in files)
+    for name in names:
+        try:
+            header = pydicom.dcmread(name, stop_before_pixels=True, force=False)
+        except pydicom.errors.InvalidDicomError:
+            if name == place:
+                raise make(Status.ECORRUPT, 0, -1, "it is not a DICOM file", place) from None
+            found.losses.append(f"{os.path.relpath(name, place)}: not a DICOM file")
+            continue
+        if "Rows" not in header:
+            found.losses.append(f"{os.path.basename(name)}: no pixels")
+            continue
+        key = [header.get(k) for k in ("SeriesInstanceUID", "Rows", "Columns", "BitsAllocated",
+               "PixelRepresentation", "SamplesPerPixel", "NumberOfFrames")]  # fmt: skip
+        key.append(
+            tuple(round(float(v), 3) for v in header.get("ImageOrientationPatient") or ())
+        )
+        series.setdefault(tuple(key), []).append((header, name))
+    if not series:
+        raise make(Status.ENOTFOUND, 0, -1, f"{shown(place)} has no DICOM images", place)
+    for files in series.values():
+        number = files[0][0].get("SeriesNumber")
+        name = "data" if len(series) == 1 else f"series{'' if number is None else number}"
+        found.add(name, _dicom_series(pydicom, files, found.losses))
+    return found
+
+
+def _dicom_series(pydicom: Any, files: list[tuple[Any, str]], losses: list[str]) -> Variable:
+    first = files[0][0]
+    normal = _normal(first)
+    if normal is not None and all("ImagePositionPatient" in h for h, _ in files):
+        towards = normal
+        files.sort(key=lambda f: float(np.dot(towards, _floats(f[0].ImagePositionPatient))))
+        first = files[0][0]
+    else:
+        files.sort(key=lambda f: (int(f[0].get("InstanceNumber") or 0), f[1]))
+        first = files[0][0]
+        normal = None
+    frames = int(first.get("NumberOfFrames") or 1)
+    rows, columns = int(first.Rows), int(first.Columns)
+    samples = int(first.get("SamplesPerPixel") or 1)
+    pixels = importlib.import_module("pydicom.pixels")
+
+    def plane(n: int) -> Items:
+        path, frame = files[n // frames][1], n % frames
+        try:
+            return np.asarray(pixels.pixel_array(path, index=frame))
+        except (ValueError, AttributeError):  # deflated files, faulty tables of offsets
+            items = pydicom.dcmread(path).pixel_array
+            return np.asarray(items[frame] if frames > 1 else items)
+
+    def read(box: Any) -> Items:
+        box = box if isinstance(box, tuple) else (box,)
+        start, stop, _ = box[0].indices(n_planes)
+        return np.stack([plane(n)[box[1:]] for n in range(start, stop)])
+
+    n_planes = len(files) * frames
+    shape = (n_planes, rows, columns) + ((samples,) if samples > 1 else ())
+    dims = ["z" if frames == 1 else "frame", "y", "x"] + ["sample"] * (samples > 1)
+    attrs = _dicom_headers([h for h, _ in files])
+    attrs |= _dicom_geometry([h for h, _ in files], normal, len(shape), losses)
+    slope, intercept = ({float(h.get(k, d)) for h, _ in files} for k, d in
+                        (("RescaleSlope", 1), ("RescaleIntercept", 0)))  # fmt: skip
+    if len(slope) == len(intercept) == 1 and (slope, intercept) != ({1.0}, {0.0}):
+        attrs |= {"scale_factor": slope.pop(), "add_offset": intercept.pop()}
+    dtype = plane(0).dtype
+    return Variable(Lazy(shape, dtype, read), dims, attrs, (1, *shape[1:]))
+
+
+def _floats(values: Any) -> Items:
+    return np.array([float(v) for v in values])
+
+
+def _normal(header: Any) -> Items | None:
+    if not header.get("ImageOrientationPatient"):
+        return None
+    row, column = np.split(_floats(header.ImageOrientationPatient), 2)
+    return np.cross(row, column)
+
+
+def _dicom_geometry(
+    headers: list[Any], normal: Items | None, ndim: int, losses: list[str]
+) -> Attrs:
+    """Return spacing, and the affine from indices (z, y, x) to the space of NIfTI, in mm."""
+    first = headers[0]
+    if not first.get("PixelSpacing"):
+        return {}
+    between_rows, between_columns = _floats(first.PixelSpacing)
+    step, gap = (
+        None,
+        float(first.get("SpacingBetweenSlices") or first.get("SliceThickness") or 1),
+    )
+    if normal is not None:
+        places = np.array([_floats(h.ImagePositionPatient) for h in headers])
+        if len(places) > 1:
+            steps = np.diff(places, axis=0)
+            step = (places[-1] - places[0]) / (len(places) - 1)
+            gap = float(np.linalg.norm(step))
+            if np.abs(steps - step).max() > 0.01 * max(gap, 1e-3):
+                losses.append("the slices are not equally spaced: `dicom_slices` has positions")
+                step = None
+        else:
+            step = normal * gap
+    spacing = np.array([gap, between_rows, between_columns] + [math.nan] * (ndim - 3))
+    out: Attrs = {"spacing": spacing, "axis_units": ["mm"] * 3 + [""] * (ndim - 3)}
+    if step is not None:
+        row, column = np.split(_floats(first.ImageOrientationPatient), 2)
+        affine = np.eye(4)
+        affine[:3, 0] = step
+        affine[:3, 1] = column * between_rows
+        affine[:3, 2] = row * between_columns
+        affine[:3, 3] = _floats(first.ImagePositionPatient)
+        affine[:2] *= -1  # DICOM's x is to the left, and y to the back
+        out["affine"] = affine
+    return out
+
+
+def _dicom_headers(headers: list[Any]) -> Attrs:
+    """Return elements that all files share, and lists of those that differ."""
+    shared, differing = {}, {}
+    tables = [_dicom_elements(h) for h in headers]
+    for name in dict.fromkeys(n for t in tables for n in t):
+        values = [t.get(name) for t in tables]
+        if all(v == values[0] for v in values):
+            shared[name] = values[0]
+        else:
+            differing[name] = values
+    return {"dicom": shared} | ({"dicom_slices": differing} if differing else {})
+
+
+def _dicom_elements(dataset: Any) -> Attrs:
+    out: Attrs = {}
+    for element in dataset:
+        name = element.keyword or f"({element.tag.group:04x},{element.tag.element:04x})"
+        value = element.value
+        if element.VR == "SQ":
+            out[name] = [_dicom_elements(item) for item in value]
+        elif isinstance(value, bytes):
+            out[name] = value
+        elif isinstance(value, int | float):  # IS and DS are int and float, too
+            out[name] = int(value) if isinstance(value, int) else float(value)
+        elif isinstance(value, str):
+            out[name] = str(value)
+        elif isinstance(value, Sequence):
+            kind = {"IS": int, "DS": float}.get(element.VR)
+            out[name] = [kind(v) for v in value] if kind else plain(list(value))
+        else:
+            out[name] = None if value is None else str(value)
+    return out
+
+
+READERS: dict[str, Callable[[ExitStack, str], Contents]] = {
+    "h5py": read_hdf5,
+    "zarr": read_zarr,
+    "tifffile": read_tiff,
+    "astropy": read_fits,
+    "mrcfile": read_mrc,
+    "pydicom": read_dicom,
+}
