@@ -29,6 +29,9 @@ function(caterva_flags target)
         target_compile_definitions(${target} PRIVATE _WIN32_WINNT=0x0A00 NTDDI_VERSION=0x0A000006
                                                      __USE_MINGW_ANSI_STDIO=1)
     endif()
+    if(APPLE) # its name of POSIX's member of struct stat
+        target_compile_definitions(${target} PRIVATE st_mtim=st_mtimespec)
+    endif()
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
     if(CATERVA_SANITIZE AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         # GCC loses track of initialisations among the sanitizer's calls.

@@ -33,11 +33,7 @@ static inline cv_file_kind cv_posix_kind(mode_t mode)
 
 static inline uint64_t cv_posix_changed(const struct stat *st)
 {
-#ifdef __APPLE__
-    const struct timespec t = st->st_mtimespec;
-#else
     const struct timespec t = st->st_mtim;
-#endif
     return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 

@@ -233,8 +233,8 @@ class Answers(Server):
         self.assertIn("no array or tree", self.fails(3, "serve", self.path("empty")))
         self.fails(2, "serve", "http://example.org/x.b2nd")
         self.fails(2, "serve", self.path("data"), "--port", "99999")
-        self.fails(2, "serve", self.path("data"), "--bind", "256.1.1.1")
-        with self.serving("data"):
+        with self.serving("data"): # or skips
+            self.fails(2, "serve", self.path("data"), "--bind", "256.1.1.1")
             self.assertIn("cannot listen",
                           self.fails(3, "serve", self.path("data"), "--port", self.port))
 
