@@ -874,7 +874,6 @@ static cli_exit set_missing(foreign_node *node, const json_t *value, bool *done)
     return code;
 }
 
-
 /* Whether a list of names is that of the axes, which the attribute _ARRAY_DIMENSIONS has then. */
 static bool shows_dims(const foreign_node *node, const json_t *list)
 {
