@@ -184,6 +184,10 @@ def test_what_is_refused() -> None:
     caterva.save("b.b2nd", np.zeros(3, np.longdouble))
     with pytest.raises(NotImplementedError, match="Zarr"):
         zarr.open_array(Store("b.b2nd"))
+    zarr.create_array("z.zarr", shape=3, dtype="i4")
+    for opener in (Store, caterva.open):
+        with pytest.raises(NotImplementedError, match=r"not one frame .*caterva convert"):
+            opener("z.zarr")
 
 
 def test_damage_is_an_error() -> None:
@@ -234,8 +238,9 @@ def test_trees(tree: str) -> None:
             zarr.open_array(Store(path), path="g/wide")
         with pytest.raises(FileNotFoundError):
             zarr.open_array(Store(path), path="g/none")
-    for key in ("/zarr.json", "g//zarr.json", "g/./zarr.json", "../t.b2d/zarr.json", "/g/zarr.json",
-                "none/zarr.json", "none/c/0", "//c/0", "g/../t2m/c/0/0"):  # fmt: skip
+    for key in ("/zarr.json", "g//zarr.json", "g/./zarr.json", "../t.b2d/zarr.json",
+                "/g/zarr.json", "none/zarr.json", "none/c/0", "//c/0",
+                "g/../t2m/c/0/0"):  # fmt: skip
         assert get(Store(tree), key) is None, key
     assert keys(Store(tree).list_dir("g")) == ["c", "zarr.json"]
     np.testing.assert_array_equal(

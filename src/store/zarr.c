@@ -284,7 +284,8 @@ cv_status cv_zarr_frame_path(const char *path, char **out, cv_error *err)
             cv_show_path(path).text);
     if (node == CV_ZARR_OTHER)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is a Zarr array whose chunks are not one frame of Blosc2",
+                       "%s is a Zarr array whose chunks are not one frame of Blosc2: "
+                       "'caterva convert' copies it to one",
                        cv_show_path(path).text);
     size_t size = strlen(path) + sizeof shard.text + 1;
     *out = cv_malloc(size);

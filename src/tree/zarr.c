@@ -36,7 +36,7 @@ static cv_status add_node(cv_dir dir, const char *shown, const char *path, cv_me
     if (node == CV_ZARR_OTHER)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                        "%.80s in %.120s is a Zarr array whose chunks are not one frame of "
-                       "Blosc2",
+                       "Blosc2: 'caterva convert' copies it to one",
                        path, shown);
     if (node == CV_ZARR_NONE) return CV_OK;
     cv_status named = is_root ? CV_OK : cv_tree_check_path(path, strlen(path), NULL);
