@@ -38,6 +38,7 @@ enum { STAT_VERSION = 0 };
 typedef void *thread_function(void *);
 typedef void once_function(void);
 
+OLD(int, pthread_getcpuclockid, (pthread_t thread, clockid_t *clock), (thread, clock))
 OLD(int, pthread_create,
     (pthread_t *thread, const pthread_attr_t *how, thread_function *run, void *context),
     (thread, how, run, context))

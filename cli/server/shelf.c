@@ -4,7 +4,6 @@
 #include <caterva_tree.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,11 +81,11 @@ static bool has_links(const char *path, int depth)
     while (!found && (entry = readdir(dir))) {
         struct stat st;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        found = S_ISLNK(st.st_mode);
-        if (!S_ISDIR(st.st_mode)) continue;
         char *inner = joined(path, "/", entry->d_name);
-        found = !inner || has_links(inner, depth + 1);
+        found = !inner;
+        if (inner && lstat(inner, &st) == 0)
+            found =
+                S_ISLNK(st.st_mode) || (S_ISDIR(st.st_mode) && has_links(inner, depth + 1));
         free(inner);
     }
     closedir(dir);

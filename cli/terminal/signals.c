@@ -190,7 +190,7 @@ static void on_crash(int signal_number)
 static int64_t clock_of(pthread_t thread)
 {
     struct timespec now = {0};
-#if defined _POSIX_THREAD_CPUTIME && _POSIX_THREAD_CPUTIME >= 0
+#if defined(_POSIX_THREAD_CPUTIME) && _POSIX_THREAD_CPUTIME >= 0 /* macOS: -1 */
     clockid_t id;
     if (pthread_getcpuclockid(thread, &id) == 0) clock_gettime(id, &now);
 #endif

@@ -295,6 +295,14 @@ int fsync(int fd)
     return fail(GetLastError());
 }
 
+/* ---- The machine ---- */
+
+long sysconf(int what)
+{
+    return what == _SC_NPROCESSORS_ONLN ? (long)GetActiveProcessorCount(ALL_PROCESSOR_GROUPS)
+                                        : -1;
+}
+
 /* ---- Libraries ---- */
 
 static _Thread_local char load_error[32];

@@ -84,6 +84,9 @@ enum { DT_UNKNOWN = 0, DT_DIR = 4, DT_LNK = 10 };
 char *posix_strrchr(const char *text, int c);
 #define strrchr posix_strrchr
 
+enum { _SC_NPROCESSORS_ONLN = 84 };
+long sysconf(int what); /* of this */
+
 /* ---- Streams ---- */
 
 int posix_isatty(int fd);
