@@ -170,11 +170,26 @@ def read_hdf5(stack: ExitStack, place: str) -> Contents:
                 out[name] = plain(_text(value))
         return out
 
+    def scale_of(dataset: Any, axis: int) -> Any:
+        is_own = dataset.is_scale and dataset.ndim == 1
+        dim = dataset.dims[axis]
+        return dataset if is_own else dim[0] if len(dim) else None
+
+    def limits_of(dataset: Any) -> Attrs:
+        """The limits of axes that are not those of a growing dimension."""
+
+        def is_named(axis: int, most: int | None) -> bool:
+            scale = scale_of(dataset, axis)
+            grows = scale is not None and scale.maxshape[0] is None
+            return most == dataset.shape[axis] or (most is None and grows)
+
+        named = all(is_named(axis, most) for axis, most in enumerate(dataset.maxshape))
+        return {} if named else {"_maxshape": list(dataset.maxshape)}
+
     def dims_of(dataset: Any) -> list[str | None]:
         names: list[str | None] = []
-        for axis, dim in enumerate(dataset.dims):
-            is_own = dataset.is_scale and dataset.ndim == 1
-            scale = dataset if is_own else dim[0] if len(dim) else None
+        for axis in range(dataset.ndim):
+            scale = scale_of(dataset, axis)
             text = scale.name.rpartition("/")[2] if scale is not None else None
             names.append(text or dataset.dims[axis].label or None)
         return names
@@ -184,6 +199,7 @@ def read_hdf5(stack: ExitStack, place: str) -> Contents:
         attrs = attributes(dataset, key)
         if shape is None:
             return Variable(np.zeros(0, dtype), attrs=attrs | {"_null": True})
+        attrs |= limits_of(dataset)
         chunks = dataset.chunks
         string = h5py.check_string_dtype(dtype)
         if string is not None and dtype.kind == "O":

@@ -46,9 +46,11 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/install.md": {
         "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
+        "A build with addresses of 32 bits": "tests/wasm/test_wasm.py",
     },
     "docs/limits.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
+        "Builds for 32-bit addresses write": "tests/wasm/test_wasm.py",
     },
     "docs/python.md": {
         "`refresh` raises `ValueError`": "python/tests/test_life.py::test_refresh_to_another_array",
@@ -148,6 +150,7 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/concepts.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
+        "Builds for 32-bit addresses write": "tests/wasm/test_wasm.py",
         "at most 8 bytes for each chunk": "tests/unit/frame/index_pages.c",
         "A file of at most 16 MiB is kept whole": "tests/property/test_kept.c",
     },
