@@ -1,6 +1,7 @@
 """The pages of `caterva serve` in a headless Chromium: pixels are compared with NumPy's."""
 
 import base64
+import time
 import unittest
 
 import blosc2
@@ -55,9 +56,10 @@ class Viewer(Server):
         return browser
 
     def wait_for(self, browser, path):
-        for _ in range(500):  # the page may not have begun
-            if browser.evaluate("location.pathname") == path:
-                break
+        end = time.monotonic() + 60
+        while browser.evaluate("location.pathname") != path:  # the page may not have begun
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
 
     def check(self, browser, plane, lo=None, hi=None):
         self.assertEqual(browser.evaluate(DONE), "")

@@ -70,6 +70,7 @@ class Browser:
                 return json.loads(message)
 
     def evaluate(self, expression):
+        """The value of the expression; None if the browser leaves the page meanwhile."""
         self.calls += 1
         self.send(json.dumps({"id": self.calls, "method": "Runtime.evaluate", "params": {
             "expression": expression, "awaitPromise": True, "returnByValue": True}}))
@@ -77,4 +78,4 @@ class Browser:
             pass
         if "exceptionDetails" in reply.get("result", {}):
             raise AssertionError(reply["result"]["exceptionDetails"])
-        return reply["result"]["result"].get("value")
+        return reply.get("result", {}).get("result", {}).get("value")

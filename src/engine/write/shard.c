@@ -255,6 +255,17 @@ cv_status cv_shard_make(const cv_shard *shard, cv_error *err)
     return status;
 }
 
+/* Whether the bytes are an index, not another list with a checksum, such as the table of a chunk. */
+static bool is_index(const uint8_t *bytes, int64_t n, uint64_t file_size)
+{
+    for (int64_t i = 0; i < n; i++, bytes += ENTRY) {
+        uint64_t start = cv_load_le64(bytes), size = cv_load_le64(bytes + 8);
+        bool is_missing = start == UINT64_MAX && size == UINT64_MAX;
+        if (!is_missing && (start > file_size || size > file_size - start)) return false;
+    }
+    return true;
+}
+
 cv_status cv_shard_find(const cv_frame *frame, const cv_snapshot *snapshot, bool *found,
                         cv_error *err)
 {
@@ -272,7 +283,8 @@ cv_status cv_shard_find(const cv_frame *frame, const cv_snapshot *snapshot, bool
                                      index.size, err);
     if (status == CV_OK)
         *found = cv_load_le32(index.data + size - SUM) ==
-                 cv_crc32c(0, index.data, (size_t)size - SUM);
+                     cv_crc32c(0, index.data, (size_t)size - SUM) &&
+                 is_index(index.data, n_entries(grid), stored);
     cv_buffer_free(&index);
     return status;
 }
