@@ -30,6 +30,7 @@ except ImportError:
     zarr = None
 
 MEMORY = 200 << 20
+blosc2.set_nthreads(1)  # with more, python-blosc2 4.14 sometimes waits for ever for blocks of 8 MiB
 
 
 def smooth(shape, dtype="<f4"):
@@ -46,6 +47,7 @@ class Server(Case):
         self.path("data/notes.txt").write_text("secret")
 
     def write(self, name, items, **options):
+        options["cparams"] = {"nthreads": 1} | options.get("cparams", {})
         return blosc2.asarray(items, urlpath=str(self.path(name)), mode="w", **options)
 
     @contextlib.contextmanager
