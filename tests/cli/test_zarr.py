@@ -163,11 +163,25 @@ class Opened(Zarr):
 
     def test_other_zarr_arrays(self):
         self.make()
-        self.shard().write_bytes(b"another shard, which is longer than a header of a frame")
+        self.shard().write_bytes(b"\x02\x01another shard, which is longer than a header of a frame")
         self.assertIn("is shorter than its index", self.fails(4, "info", self.path("a.zarr")))
         self.fails(4, "convert", self.path("a.zarr"), self.path("b.npy"))
         shutil.rmtree(self.path("a.zarr") / "c")
         self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
+
+    def test_damaged_frames_are_not_read_as_zarr(self):
+        """Without the seal, as any Zarr array is read, the damage would not be noticed."""
+        self.make()
+        whole = self.shard().read_bytes()
+        end = struct.unpack_from(">Q", whole, 16)[0]
+        damaged = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:]
+                   for at in (0, 3, 9, 11, 20, 25, end - 29, end - 5)]
+        for data in [*damaged, bytes(64) + whole[64:], whole[:len(whole) // 2], b""]:
+            self.shard().write_bytes(data)
+            for words in (["info"], ["get"], ["stats"], ["verify"], ["diff", self.path("source.b2nd")],
+                          ["convert", self.path("o.npy"), "-f"]):
+                err = self.fails(4, words[0], self.path("a.zarr"), *words[1:])
+                self.assertNotIn("Zarr store", err)
 
     def test_writes_are_refused(self):
         self.make()

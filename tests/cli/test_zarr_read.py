@@ -113,6 +113,15 @@ class Arrays(ForeignCase):
             moved += read.chunks == chunks
         self.assertGreater(moved, 0)
 
+    def test_shards_of_others(self):
+        """An array of ours into which zarr-python wrote, which replaces the frame."""
+        np.save(self.path("s.npy"), np.arange(6000).reshape(60, 100))
+        self.ok("convert", self.path("s.npy"), self.path("a.zarr"))
+        zarr.open(self.path("a.zarr"), mode="r+")[...] = 7
+        self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
+        self.ok("convert", self.path("a.zarr"), self.path("b.npy"))
+        np.testing.assert_array_equal(np.load(self.path("b.npy")), np.full((60, 100), 7))
+
     def test_group(self):
         root = zarr.open_group(str(self.path("g.zarr")), mode="w")
         root.attrs["title"] = "all"
