@@ -12,6 +12,7 @@ import caterva.xarray  # the method to_caterva
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 ITEMS = np.arange(60 * 40, dtype="f4").reshape(60, 40)
 
@@ -115,9 +116,22 @@ def test_writing_ends_it() -> None:
     before = shard.stat().st_size
     with caterva.open("a.zarr", "r+", end_zarr=True) as a:
         assert shard.stat().st_size < before
+        assert a.verify().ok
         a[0, 0] = 7
     with caterva.open("a.zarr", "r+") as a:
         assert a[0, 0] == 7
+        a.append(ITEMS)
+    with caterva.open("a.zarr") as a:
+        assert a.verify().ok and not a.verify().damages
+    with pytest.raises(ValueError, match="checksum"):
+        zarr.open_array("a.zarr", mode="r")[...]
+
+
+def test_writing_does_not_end_one_without_items() -> None:
+    """Zarr readers would go on to read it as empty: it has no index that can become wrong."""
+    caterva.save("a.zarr", ITEMS[:0])
+    with pytest.raises(caterva.ReadOnlyError, match="has no items"):
+        caterva.open("a.zarr", "r+", end_zarr=True)
 
 
 # ---- Trees ------------------------------------------------------------------------------
