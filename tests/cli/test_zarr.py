@@ -119,6 +119,26 @@ class Written(Zarr):
             np.testing.assert_array_equal(self.items_of("a.zarr"), items)
             self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
 
+    def test_options_leave_the_rest_to_be_adapted(self):
+        for cparams, options, expected in (
+                ({"filters": [blosc2.Filter.DELTA], "filters_meta": [0]}, ["--codec", "zstd"],
+                 ["zstd", "shuffle"]),
+                ({"filters": [blosc2.Filter.DELTA], "filters_meta": [0]}, ["--level", "7"],
+                 ["zstd 7", "shuffle"]),
+                ({"codec": blosc2.Codec.NDLZ, "codec_meta": 4, "filters": [], "filters_meta": []},
+                 ["--filters", "bitshuffle"], ["zstd", "bitshuffle"]),
+                ({"filters": [blosc2.Filter.BITSHUFFLE], "filters_meta": [0]}, ["--codec", "lz4"],
+                 ["lz4", "bitshuffle"]),
+                ({"codec": blosc2.Codec.ZSTD, "use_dict": True}, ["--level", "3"], ["zstd 3"])):
+            items = smooth((50, 40), "u1" if "codec_meta" in cparams else "<i4")
+            self.write("s.b2nd", items, chunks=(40, 40), blocks=(8, 8), cparams=cparams)
+            status, _, err = run("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr", "-f",
+                                 *options)
+            self.assertEqual(status, 0, err)
+            for word in expected:
+                self.assertIn(word, self.text("info", self.path("a.zarr")))
+            np.testing.assert_array_equal(self.items_of("a.zarr"), items)
+
     def test_what_is_asked_for_is_refused(self):
         self.write("s.b2nd", smooth((50, 40)))
         for options, sentence in (
