@@ -189,6 +189,10 @@ class Opened(Zarr):
         shutil.rmtree(self.path("a.zarr") / "c")
         self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
 
+    def test_ls_says_that_it_is_an_array(self):
+        self.make()
+        self.assertIn("a.zarr is an array, not a tree", self.fails(5, "ls", self.path("a.zarr")))
+
     def test_damaged_frames_are_not_read_as_zarr(self):
         """Without the seal, as any Zarr array is read, the damage would not be noticed."""
         self.make()
