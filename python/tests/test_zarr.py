@@ -108,6 +108,17 @@ def test_what_is_refused() -> None:
     assert os.listdir(".") == []
 
 
+@pytest.mark.parametrize("bits", [0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000])
+def test_bits_of_nan(bits: int) -> None:
+    fill = np.array(bits, "u8").view("f8")[()]
+    a = caterva.full(5, fill)
+    caterva.copy(a, "a.zarr", zarr=True).close()
+    text = "NaN" if bits == 0x7FF8000000000000 else f"0x{bits:016x}"
+    assert metadata("a.zarr")["fill_value"] == text
+    assert (np.asarray(caterva.open("a.zarr")[:]).view("u8") == bits).all()
+    assert (np.asarray(zarr.open_array("a.zarr", mode="r")[:]).view("u8") == bits).all()
+
+
 def test_writing_ends_it() -> None:
     caterva.save("a.zarr", ITEMS)
     with pytest.raises(caterva.ReadOnlyError, match="is a Zarr array, too"):
