@@ -43,8 +43,8 @@ static bool is_frame(cv_dir dir, const char *name)
     return equal >= sizeof first / 2;
 }
 
-/* Whether the metadata are those that Caterva writes for an array, and the shard is none that another
- * program has put in the place of its frame: that begins with a Blosc 1 buffer or with the index. */
+/* Whether Caterva wrote the metadata, and no other program has replaced the frame by a shard of its
+ * own, which begins with a Blosc 1 buffer or with the index. */
 static bool was_frame(cv_dir at, const char *name)
 {
     static const char words[] =
