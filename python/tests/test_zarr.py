@@ -108,6 +108,17 @@ def test_what_is_refused() -> None:
     assert os.listdir(".") == []
 
 
+def test_a_damaged_frame_is_damage() -> None:
+    caterva.save("a.zarr", ITEMS)
+    shard = Path("a.zarr/c/0/0")
+    data = bytearray(shard.read_bytes())
+    data[3] ^= 4
+    shard.write_bytes(data)
+    with pytest.raises(caterva.CorruptError, match="magic: byte 3") as caught:
+        caterva.open("a.zarr")
+    assert "convert" not in str(caught.value)
+
+
 @pytest.mark.parametrize("bits", [0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000])
 def test_bits_of_nan(bits: int) -> None:
     fill = np.array(bits, "u8").view("f8")[()]
