@@ -82,7 +82,7 @@ static const option options[] = {
     {CLI_OPT_FOR_REMOTE, 0, "for-remote", NULL, VALUE_FLAG, FIELD(for_remote), 0, 0,
      "store the chunk layouts together, for readers of URLs"},
     {CLI_OPT_ZARR, 0, "zarr", NULL, VALUE_FLAG, FIELD(zarr), 0, 0,
-     "make a directory that is also a Zarr v3 array or group"},
+     "make a directory that Zarr v3 readers read, too"},
     {CLI_OPT_PARTITION, 0, "metalayer", "KIND", VALUE_TEXT, FIELD(metalayer), 0, 0,
      "b2nd, or caterva for old readers (no dtype)"},
     {CLI_OPT_AXIS, 0, "axis", "N", VALUE_INT, FIELD(axis), -CATERVA_MAX_DIMS,

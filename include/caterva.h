@@ -344,8 +344,8 @@ typedef struct caterva_open_options {
     const caterva_remote_options *remote; /* for a URL; copied. NULL: the defaults    */
     int end_zarr;         /* writing: 1: also opens a file that is a Zarr array, too (see
                              caterva_copy_options.zarr). The open removes what only Zarr
-                             readers need: from then on they refuse the array. 0:
-                             CATERVA_EREADONLY                                        */
+                             readers need: from then on they refuse the array. 0, or
+                             an array without items: CATERVA_EREADONLY                */
 } caterva_open_options;
 #define CATERVA_OPEN_INIT CATERVA_INIT_(caterva_open_options)
 

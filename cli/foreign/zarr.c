@@ -1230,6 +1230,19 @@ static cli_exit set_dims_2(foreign_node *node, const metadata *m)
     return set_missing(node, fill, &done);
 }
 
+/* Fails if the array is a damaged array of this library. It is in a hierarchy with arrays of others,
+ * and what reads it here does not know its seal. */
+static cli_exit check_own(const char *folder)
+{
+    caterva_array *array;
+    caterva_error err;
+    if (caterva_open(folder, NULL, &array, &err) == CATERVA_OK) {
+        caterva_discard(array);
+        return CLI_OK;
+    }
+    return err.code == CATERVA_ECORRUPT ? cli_fail_array(folder, &err) : CLI_OK;
+}
+
 static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
                           const metadata *m)
 {
@@ -1239,6 +1252,7 @@ static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
     CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
                             : read_array_2(r, node, m->json, a));
     CLI_TRY(check_chunks(r, node, a));
+    if (a->sharded) CLI_TRY(check_own(folder));
     if (m->version == 2) CLI_TRY(set_dims_2(node, m));
     return find_blocks(r->file, node, a);
 }

@@ -15,6 +15,39 @@ bool array_copy_fits(const selection *sel)
     return sel->n_result == sel->ndim && selection_is_box(sel);
 }
 
+/* Whether Zarr has the filters: one shuffle or bitshuffle, and trunc_prec before it. Bitshuffle needs
+ * blocks of a multiple of 8 items. */
+static bool filters_fit_zarr(const caterva_create_options *o)
+{
+    bool is_last = false;
+    int64_t items = 1;
+    for (int d = 0; d < o->ndim && o->block_shape; d++) items *= o->block_shape[d];
+    for (int i = 0; i < CATERVA_MAX_FILTERS; i++) {
+        int filter = o->filters[i];
+        if (filter == CATERVA_FILTER_DEFAULT || filter == CATERVA_FILTER_NONE) continue;
+        bool is_shuffle = filter == CATERVA_FILTER_SHUFFLE ||
+                          (filter == CATERVA_FILTER_BITSHUFFLE && items % 8 == 0);
+        if (is_last || (!is_shuffle && filter != CATERVA_FILTER_TRUNC_PREC)) return false;
+        is_last = is_shuffle;
+    }
+    return true;
+}
+
+/* Drops what the options of a Zarr array have from the input, and Zarr lacks. */
+static void fit_zarr(caterva_create_options *o, const cli_args *args)
+{
+    bool is_core = (o->codec >= CATERVA_CODEC_LZ4 && o->codec <= CATERVA_CODEC_ZSTD) ||
+                   o->codec == CATERVA_CODEC_BLOSCLZ;
+    if (!args->codec) o->use_dict = 0;
+    if (!args->codec && !is_core) {
+        o->codec = CATERVA_CODEC_ZSTD;
+        o->codec_meta = 0;
+    }
+    if (args->filters || filters_fit_zarr(o)) return;
+    memset(o->filters, 0, sizeof o->filters);
+    memset(o->filters_meta, 0, sizeof o->filters_meta);
+}
+
 cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
                          const selection *sel)
 {
@@ -28,7 +61,10 @@ cli_exit array_copy_init(creation *c, const cli_args *args, caterva_array *from,
     CLI_TRY(casting_find(args, &c->casting));
     c->convert_to = args->astype ? c->dtype_text : NULL;
     if (args->astype || !args->view_dtype) c->options.dtype = NULL;
-    if (!args->codec && !args->filters && args->level < 0) creation_drop_codec(c);
+    if (!args->codec && !args->filters && args->level < 0)
+        creation_drop_codec(c);
+    else if (args->zarr)
+        fit_zarr(&c->options, args);
     return CLI_OK;
 }
 

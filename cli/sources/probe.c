@@ -70,13 +70,45 @@ static bool holds(const char *folder, const char *name)
     return size > 0 && size < (int)sizeof path && access(path, F_OK) == 0;
 }
 
-/* Whether the Zarr array is an array of this library, too. */
-static bool opens(const char *path)
+/* Reads the first bytes of a regular file; returns their number, or -1. */
+static ssize_t read_head(const char *path, uint8_t head[HEAD_SIZE])
+{
+    struct stat st;
+    if (cli_is_url(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t n = pread(fd, head, HEAD_SIZE, 0);
+    close(fd);
+    return n;
+}
+
+/* Whether the first shard of the Zarr array at `path` is a frame. */
+static bool holds_frame(const char *path)
+{
+    char shard[PATH_MAX];
+    struct stat st;
+    uint8_t head[HEAD_SIZE];
+    probe found = PROBE_INIT;
+    size_t end = (size_t)snprintf(shard, sizeof shard, "%s/c", path);
+    while (end + 3 < sizeof shard && stat(shard, &st) == 0 && S_ISDIR(st.st_mode))
+        end += (size_t)snprintf(shard + end, sizeof shard - end, "/0");
+    ssize_t n = end < sizeof shard ? read_head(shard, head) : 0;
+    if (n > 0) look(head, (size_t)n, &found);
+    return found.format == FORMAT_ARRAY;
+}
+
+/* Whether the Zarr array is an array of this library, too, even a damaged one: reading that without
+ * its seal would hide the damage. */
+static bool is_own_array(const char *path)
 {
     caterva_array *array;
-    if (caterva_open(path, NULL, &array, NULL) != CATERVA_OK) return false;
-    caterva_discard(array);
-    return true;
+    caterva_error err;
+    if (caterva_open(path, NULL, &array, &err) == CATERVA_OK) {
+        caterva_discard(array);
+        return true;
+    }
+    bool is_other = err.code == CATERVA_EUNSUPPORTED || err.code == CATERVA_ENOTFOUND;
+    return !is_other || holds_frame(path);
 }
 
 static bool opens_as_tree(const char *path)
@@ -90,7 +122,7 @@ static bool opens_as_tree(const char *path)
 /* A Zarr array or group of this library is not of another format. */
 static void look_at_directory(const char *path, probe *out)
 {
-    if (holds(path, "chunks.b2frame") || (holds(path, "zarr.json") && opens(path)))
+    if (holds(path, "chunks.b2frame") || (holds(path, "zarr.json") && is_own_array(path)))
         out->format = FORMAT_ARRAY;
     else if (holds(path, ".zarray") || holds(path, ".zgroup") ||
              (holds(path, "zarr.json") && !opens_as_tree(path)))
@@ -135,18 +167,6 @@ cli_exit probe_open(const char *path, probe *out)
     cli_exit code = look_at_file(name, &st, out);
     if (code != CLI_OK) probe_close(out);
     return code;
-}
-
-/* Reads the first bytes of a regular file; returns their number, or -1. */
-static ssize_t read_head(const char *path, uint8_t head[HEAD_SIZE])
-{
-    struct stat st;
-    if (cli_is_url(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
-    ssize_t n = pread(fd, head, HEAD_SIZE, 0);
-    close(fd);
-    return n;
 }
 
 const foreign_info *probe_foreign(const char *path)

@@ -344,7 +344,7 @@ def open(
             raise make(Status.ENOTFOUND, errno.ENOENT, -1, message, place) from None
         raise
     except CorruptError as error:
-        if hint := hint_of_format(place):
+        if not os.path.isdir(place) and (hint := hint_of_format(place)):
             message, code = str(error) + hint, error.errno or 0
             raise make(Status.ECORRUPT, code, error.position or 0, message, place) from None
         raise

@@ -310,7 +310,8 @@ def fill_options(fill_value: Any, dtype: np.dtype[Any]) -> dict[str, Any]:
     raw = item.tobytes()
     if not any(raw):
         return {"fill": FILL_ZEROS}
-    if dtype.kind == "f" and dtype.itemsize in (4, 8) and bool(np.isnan(item)):
+    usual = np.array(np.nan, dtype).tobytes() if dtype.kind == "f" else None
+    if dtype.itemsize in (4, 8) and raw == usual:  # a NaN of other bits is a value
         return {"fill": FILL_NAN}
     return {"fill": FILL_VALUE, "fill_value": raw}
 

@@ -12,6 +12,7 @@ import caterva.xarray  # the method to_caterva
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 ITEMS = np.arange(60 * 40, dtype="f4").reshape(60, 40)
 
@@ -107,6 +108,28 @@ def test_what_is_refused() -> None:
     assert os.listdir(".") == []
 
 
+def test_a_damaged_frame_is_damage() -> None:
+    caterva.save("a.zarr", ITEMS)
+    shard = Path("a.zarr/c/0/0")
+    data = bytearray(shard.read_bytes())
+    data[3] ^= 4
+    shard.write_bytes(data)
+    with pytest.raises(caterva.CorruptError, match="magic: byte 3") as caught:
+        caterva.open("a.zarr")
+    assert "convert" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bits", [0x7FF8000000000000, 0x7FF8000000000001, 0xFFF8000000000000])
+def test_bits_of_nan(bits: int) -> None:
+    fill = np.array(bits, "u8").view("f8")[()]
+    a = caterva.full(5, fill)
+    caterva.copy(a, "a.zarr", zarr=True).close()
+    text = "NaN" if bits == 0x7FF8000000000000 else f"0x{bits:016x}"
+    assert metadata("a.zarr")["fill_value"] == text
+    assert (np.asarray(caterva.open("a.zarr")[:]).view("u8") == bits).all()
+    assert (np.asarray(zarr.open_array("a.zarr", mode="r")[:]).view("u8") == bits).all()
+
+
 def test_writing_ends_it() -> None:
     caterva.save("a.zarr", ITEMS)
     with pytest.raises(caterva.ReadOnlyError, match="is a Zarr array, too"):
@@ -115,9 +138,22 @@ def test_writing_ends_it() -> None:
     before = shard.stat().st_size
     with caterva.open("a.zarr", "r+", end_zarr=True) as a:
         assert shard.stat().st_size < before
+        assert a.verify().ok
         a[0, 0] = 7
     with caterva.open("a.zarr", "r+") as a:
         assert a[0, 0] == 7
+        a.append(ITEMS)
+    with caterva.open("a.zarr") as a:
+        assert a.verify().ok and not a.verify().damages
+    with pytest.raises(ValueError, match="checksum"):
+        zarr.open_array("a.zarr", mode="r")[...]
+
+
+def test_writing_does_not_end_one_without_items() -> None:
+    """Zarr readers would go on to read it as empty: it has no index that can become wrong."""
+    caterva.save("a.zarr", ITEMS[:0])
+    with pytest.raises(caterva.ReadOnlyError, match="has no items"):
+        caterva.open("a.zarr", "r+", end_zarr=True)
 
 
 # ---- Trees ------------------------------------------------------------------------------

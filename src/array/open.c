@@ -220,6 +220,10 @@ static cv_status end_zarr(cv_frame *frame, const caterva_open_options *o, cv_err
         return cv_fail(err, CATERVA_EREADONLY, -1,
                        "the array is a Zarr array, too, which a write would end: copy it, or "
                        "set end_zarr");
+    if (state->grid.n_chunks == 0)
+        return cv_fail(err, CATERVA_EREADONLY, -1,
+                       "the array is a Zarr array, too, and has no items: Zarr readers would not "
+                       "notice that others are written; copy it");
     CV_TRY(cv_store_truncate(frame->store, CV_FRAME_OBJECT, state->header.frame_size, err));
     if (o->durability == CATERVA_DURABILITY_NONE) return CV_OK;
     return cv_store_sync(frame->store, CV_FRAME_OBJECT, err);

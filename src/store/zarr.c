@@ -31,12 +31,33 @@ static size_t read_head(cv_dir dir, const char *name, void *bytes, size_t size)
     return error ? 0 : done;
 }
 
+/* Whether a file begins as a frame does. Tolerates up to half of the first bytes to be damaged: the
+ * shards of other writers begin with a chunk or an index, which have none of these bytes in common. */
 static bool is_frame(cv_dir dir, const char *name)
 {
-    static const char magic[] = "b2frame"; /* with its NUL, from byte 2 on */
-    char bytes[2 + sizeof magic];
-    return read_head(dir, name, bytes, sizeof bytes) == sizeof bytes &&
-           memcmp(bytes + 2, magic, sizeof magic) == 0;
+    static const char first[] = "\x9e\xa8"
+                                "b2frame"; /* and its NUL */
+    char bytes[sizeof first];
+    size_t equal = 0, size = read_head(dir, name, bytes, sizeof bytes);
+    for (size_t i = 0; i < size; i++) equal += bytes[i] == first[i];
+    return equal >= sizeof first / 2;
+}
+
+/* Whether Caterva wrote the metadata, and no other program has replaced the frame by a shard of its
+ * own, which begins with a Blosc 1 buffer or with the index. */
+static bool was_frame(cv_dir at, const char *name)
+{
+    static const char words[] =
+        "{\n  \"zarr_format\": 3,\n  \"node_type\": \"array\",\n  \"shape\": [";
+    static const char codec[] = "\n  \"codecs\": [{\"name\": \"sharding_indexed\"";
+    char text[8192];
+    uint8_t head[4];
+    size_t size = read_head(at, CV_ZARR_META, text, sizeof text - 1);
+    text[size] = '\0';
+    if (strncmp(text, words, sizeof words - 1) != 0 || !strstr(text, codec)) return false;
+    if (read_head(at, name, head, sizeof head) < sizeof head) return true;
+    bool is_blosc = head[0] > 0 && head[0] <= 2 && head[1] == 1;
+    return !is_blosc && cv_load_le32(head) != UINT32_MAX;
 }
 
 static bool find_shard(cv_dir at, cv_zarr_name *out)
@@ -45,7 +66,8 @@ static bool find_shard(cv_dir at, cv_zarr_name *out)
     for (int ndim = 0; ndim <= CATERVA_MAX_DIMS; ndim++) {
         *out = cv_zarr_name_of(ndim);
         if (cv_dir_get_link_info(at, out->text, &info)) return false;
-        if (info.kind != CV_KIND_DIRECTORY) return is_frame(at, out->text);
+        if (info.kind != CV_KIND_DIRECTORY)
+            return is_frame(at, out->text) || was_frame(at, out->text);
     }
     return false;
 }

@@ -627,7 +627,11 @@ static cv_status open_directory(cv_tree *tree, cv_error *err)
     tree->form = CV_TREE_DIRECTORY;
     int error = cv_open_dir(cv_dir_here, tree->path, 0, &tree->dir);
     if (error) return cv_fail_open(err, error, tree->path);
-    if (cv_zarr_look(tree->dir, ".", &shard) == CV_ZARR_GROUP) {
+    cv_zarr_node node = cv_zarr_look(tree->dir, ".", &shard);
+    if (node == CV_ZARR_ARRAY)
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is an array, not a tree",
+                       tree->shown.text);
+    if (node == CV_ZARR_GROUP) {
         tree->form = CV_TREE_ZARR;
         return cv_zarr_members(tree->dir, tree->shown.text, &tree->contents.members, err);
     }

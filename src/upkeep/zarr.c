@@ -504,10 +504,21 @@ static cv_status check_shard(caterva_array *array, cv_snapshot *snapshot, bool q
     return cv_shard_check(&shard, err);
 }
 
+/* Whether the file ends with the frame, as caterva_open_options.end_zarr leaves it: no Zarr array. */
+static cv_status look_for_end(caterva_array *array, const cv_snapshot *snapshot, bool *ended,
+                              cv_error *err)
+{
+    uint64_t size;
+    CV_TRY(cv_store_size(array->frame->store, CV_FRAME_OBJECT, &size, err));
+    *ended = size == snapshot->header.frame_size;
+    return CV_OK;
+}
+
 cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,
                          void (*report)(void *context, const cv_error *error), void *context,
                          cv_error *err)
 {
+    bool ended = false;
     cv_zarr_name shard;
     cv_error error = {0};
     cv_buffer expected = {0}, found = {0};
@@ -515,6 +526,8 @@ cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick
     bool is_near = !is_far && array->path &&
                    cv_zarr_look(cv_dir_here, array->path, &shard) == CV_ZARR_ARRAY;
     if (!is_far && !is_near) return CV_OK;
+    CV_TRY(look_for_end(array, snapshot, &ended, err));
+    if (ended) return CV_OK;
     cv_status status = check_shard(array, snapshot, quick, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;

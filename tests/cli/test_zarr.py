@@ -119,6 +119,26 @@ class Written(Zarr):
             np.testing.assert_array_equal(self.items_of("a.zarr"), items)
             self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
 
+    def test_options_leave_the_rest_to_be_adapted(self):
+        for cparams, options, expected in (
+                ({"filters": [blosc2.Filter.DELTA], "filters_meta": [0]}, ["--codec", "zstd"],
+                 ["zstd", "shuffle"]),
+                ({"filters": [blosc2.Filter.DELTA], "filters_meta": [0]}, ["--level", "7"],
+                 ["zstd 7", "shuffle"]),
+                ({"codec": blosc2.Codec.NDLZ, "codec_meta": 4, "filters": [], "filters_meta": []},
+                 ["--filters", "bitshuffle"], ["zstd", "bitshuffle"]),
+                ({"filters": [blosc2.Filter.BITSHUFFLE], "filters_meta": [0]}, ["--codec", "lz4"],
+                 ["lz4", "bitshuffle"]),
+                ({"codec": blosc2.Codec.ZSTD, "use_dict": True}, ["--level", "3"], ["zstd 3"])):
+            items = smooth((50, 40), "u1" if "codec_meta" in cparams else "<i4")
+            self.write("s.b2nd", items, chunks=(40, 40), blocks=(8, 8), cparams=cparams)
+            status, _, err = run("repack", self.path("s.b2nd"), self.path("a.zarr"), "--zarr", "-f",
+                                 *options)
+            self.assertEqual(status, 0, err)
+            for word in expected:
+                self.assertIn(word, self.text("info", self.path("a.zarr")))
+            np.testing.assert_array_equal(self.items_of("a.zarr"), items)
+
     def test_what_is_asked_for_is_refused(self):
         self.write("s.b2nd", smooth((50, 40)))
         for options, sentence in (
@@ -163,11 +183,29 @@ class Opened(Zarr):
 
     def test_other_zarr_arrays(self):
         self.make()
-        self.shard().write_bytes(b"another shard, which is longer than a header of a frame")
+        self.shard().write_bytes(b"\x02\x01another shard, which is longer than a header of a frame")
         self.assertIn("is shorter than its index", self.fails(4, "info", self.path("a.zarr")))
         self.fails(4, "convert", self.path("a.zarr"), self.path("b.npy"))
         shutil.rmtree(self.path("a.zarr") / "c")
         self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
+
+    def test_ls_says_that_it_is_an_array(self):
+        self.make()
+        self.assertIn("a.zarr is an array, not a tree", self.fails(5, "ls", self.path("a.zarr")))
+
+    def test_damaged_frames_are_not_read_as_zarr(self):
+        """Without the seal, as any Zarr array is read, the damage would not be noticed."""
+        self.make()
+        whole = self.shard().read_bytes()
+        end = struct.unpack_from(">Q", whole, 16)[0]
+        damaged = [whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:]
+                   for at in (0, 3, 9, 11, 20, 25, end - 29, end - 5)]
+        for data in [*damaged, bytes(64) + whole[64:], whole[:len(whole) // 2], b""]:
+            self.shard().write_bytes(data)
+            for words in (["info"], ["get"], ["stats"], ["verify"], ["diff", self.path("source.b2nd")],
+                          ["convert", self.path("o.npy"), "-f"]):
+                err = self.fails(4, words[0], self.path("a.zarr"), *words[1:])
+                self.assertNotIn("Zarr store", err)
 
     def test_writes_are_refused(self):
         self.make()

@@ -113,6 +113,28 @@ class Arrays(ForeignCase):
             moved += read.chunks == chunks
         self.assertGreater(moved, 0)
 
+    def test_shards_of_others(self):
+        """An array of ours into which zarr-python wrote, which replaces the frame."""
+        np.save(self.path("s.npy"), np.arange(6000).reshape(60, 100))
+        self.ok("convert", self.path("s.npy"), self.path("a.zarr"))
+        zarr.open(self.path("a.zarr"), mode="r+")[...] = 7
+        self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
+        self.ok("convert", self.path("a.zarr"), self.path("b.npy"))
+        np.testing.assert_array_equal(np.load(self.path("b.npy")), np.full((60, 100), 7))
+
+    def test_a_damaged_frame_among_others(self):
+        np.save(self.path("s.npy"), np.arange(6000).reshape(60, 100))
+        group = zarr.open_group(self.path("g.zarr"), mode="w")
+        group.create_array("other", shape=5, dtype="i4")
+        self.ok("convert", self.path("s.npy"), self.path("own.zarr"))
+        shutil.move(self.path("own.zarr"), self.path("g.zarr") / "own")
+        self.ok("convert", self.path("g.zarr"), self.path("g.b2d"))
+        shard = self.path("g.zarr") / "own" / "c" / "0" / "0"
+        data = bytearray(shard.read_bytes())
+        data[3] ^= 4
+        shard.write_bytes(data)
+        self.assertIn("own: not a Blosc2 frame", self.fails(4, "convert", self.path("g.zarr"), self.path("h.b2d")))
+
     def test_group(self):
         root = zarr.open_group(str(self.path("g.zarr")), mode="w")
         root.attrs["title"] = "all"

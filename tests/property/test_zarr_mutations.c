@@ -221,8 +221,9 @@ static void try_once(rng *r, const sample *s, tally *seen)
     memcpy(bytes, f->bytes, f->size);
     size_t size = damage(r, bytes, f->size, low);
     bool is_changed = size != f->size || memcmp(bytes, f->bytes, size) != 0;
+    /* A file that ends with the frame is a plain frame. */
     bool is_outside =
-        where == 0 || (size >= s->frame_size && memcmp(bytes, f->bytes, s->frame_size) == 0);
+        where == 0 || (size > s->frame_size && memcmp(bytes, f->bytes, s->frame_size) == 0);
     scratch_save(f->path, bytes, size);
     bool is_noticed = look(s);
     scratch_save(f->path, f->bytes, f->size);
