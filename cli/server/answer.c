@@ -118,8 +118,7 @@ static void not_found(answer *out) { say(out, 404, "There is nothing of that nam
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-/* Header and trailer of a frame, or the directory of an archive: a commit within a second of the file
- * changes them. */
+/* Header and trailer of a frame, or the directory of an archive. */
 static uint64_t hash_ends(int file, int64_t size)
 {
     enum { HEAD = 512, TAIL = 4096 };
@@ -130,11 +129,50 @@ static uint64_t hash_ends(int file, int64_t size)
            3 * hash(bytes + HEAD, tail > 0 ? (size_t)tail : 0);
 }
 
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + (int64_t)t.tv_nsec;
+}
+
+/* False if it is no regular file. */
+static bool get_state(int file, file_state *out)
+{
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+    struct stat st;
+    if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    *out = (file_state){.size = st.st_size,
+                        .changed_at = {ns_of(st.st_mtim), ns_of(st.st_ctim)},
+                        .number = st.st_ino,
+                        .ends = hash_ends(file, st.st_size)};
+    return true;
+}
+
+static bool is_same(const file_state *a, const file_state *b)
+{
+    return a->size == b->size && a->changed_at[0] == b->changed_at[0] &&
+           a->changed_at[1] == b->changed_at[1] && a->ends == b->ends;
+}
+
+bool answer_read(const answer *a, int64_t start, void *out, size_t size)
+{
+    file_state after;
+    for (size_t done = 0; done < size;) {
+        ssize_t n =
+            pread(a->file, (char *)out + done, size - done, (off_t)start + (off_t)done);
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return get_state(a->file, &after) && is_same(&a->state, &after);
+}
+
 static void give_file(const shelf_item *item, answer *out)
 {
-    struct stat st;
+    file_state state;
     int file = open(item->raw_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (file < 0 || !get_state(file, &state)) {
         if (file >= 0) close(file);
         not_found(out);
         return;
@@ -142,10 +180,10 @@ static void give_file(const shelf_item *item, answer *out)
     out->status = 200;
     out->type = "application/octet-stream";
     out->file = file;
-    out->file_size = st.st_size;
-    (void)snprintf(out->etag, sizeof out->etag, "\"%llx-%llx-%llx-%016" PRIx64 "\"",
-                   (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-                   (unsigned long long)st.st_mtime, hash_ends(file, st.st_size));
+    out->state = state;
+    (void)snprintf(out->etag, sizeof out->etag,
+                   "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%016" PRIx64 "\"", state.number,
+                   (uint64_t)state.size, (uint64_t)state.changed_at[0], state.ends);
 }
 
 /* ---- Zarr -------------------------------------------------------------------------------- */

@@ -183,6 +183,27 @@ class Answers(Server):
             self.assertNotEqual(self.get("/x.zarr/c/0/0/0")[2], first)
             self.assertNotEqual(self.get("/x.b2nd")[1]["ETag"], tag)
 
+    def test_a_commit_ends_the_answer(self):
+        """A client never gets parts of two states of a file in one answer."""
+        rng = np.random.default_rng(1)
+        self.write("data/big.b2nd", rng.integers(0, 1 << 60, (32, 1 << 17)), chunks=(1, 1 << 17))
+        size = self.path("data/big.b2nd").stat().st_size  # 32 MiB: not all is in a socket's buffers
+        with self.serving("data"):
+            tag = self.get("/big.b2nd", "HEAD")[1]["ETag"]
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+                s.sendall(b"GET /big.b2nd HTTP/1.1\r\nHost: a\r\n\r\n")
+                reply = s.recv(1000)
+                self.assertIn(b"\r\nContent-Length: %d\r\n" % size, reply)
+                self.ok("put", self.path("data/big.b2nd"), "31,9", "--fill", "5")
+                got = len(reply)
+                with contextlib.suppress(ConnectionResetError):
+                    while part := s.recv(1 << 20):
+                        got += len(part)
+            self.assertLess(got, size)
+            self.assertEqual(self.get("/big.b2nd", If_Match=tag)[0], 412)
+            self.assertEqual(self.get("/big.b2nd", If_Match=tag, Range="bytes=0-9")[0], 412)
+            self.assertEqual(self.get("/big.b2nd")[2], self.path("data/big.b2nd").read_bytes())
+
     def names_listed(self):
         return [a["name"] for a in json.loads(self.get("/index.json")[2])["arrays"]]
 
