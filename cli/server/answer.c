@@ -94,9 +94,9 @@ static void give(answer *out, const char *type, void *bytes, size_t size)
 }
 
 /* The server's owner reads the reason, clients do not: it may name paths. */
-static void fail(answer *out, const char *path, const caterva_error *err)
+static void fail(answerer *a, answer *out, const char *path, const caterva_error *err)
 {
-    (void)cli_fail_array(path, err);
+    opened_report(a->opened, path, err);
     if (err->code == CATERVA_ENOTFOUND)
         say(out, 404, "It does not exist any more.\n");
     else if (err->code == CATERVA_EUNSUPPORTED)
@@ -269,7 +269,7 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     void *bytes;
     size_t size;
     if (caterva_info_get(array, &info, &err) != CATERVA_OK) {
-        fail(out, place, &err);
+        fail(a, out, place, &err);
         return;
     }
     bool inside = is_inside(info, key);
@@ -280,7 +280,7 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     else if (!reserved)
         busy(out);
     else if (caterva_zarr_chunk(array, key->index, &bytes, &size, &err) != CATERVA_OK)
-        fail(out, place, &err);
+        fail(a, out, place, &err);
     else if (!bytes)
         say(out, 404, "All items of this chunk are the fill value.\n");
     else
@@ -289,7 +289,8 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     out->reserved = (int64_t)out->size;
 }
 
-static void give_metadata(opened *handle, const char *node, const char *place, answer *out)
+static void give_metadata(answerer *a, opened *handle, const char *node, const char *place,
+                          answer *out)
 {
     char *text, group[sizeof((zarr_key *)0)->node + 1];
     size_t size;
@@ -300,10 +301,10 @@ static void give_metadata(opened *handle, const char *node, const char *place, a
                       : caterva_tree_zarr_metadata(handle->tree, group, &text, &size, &err);
     if (status == CATERVA_OK)
         give_owned(out, "application/json", text, size);
-    else if (status == CATERVA_ENOTFOUND)
-        not_found(out);
+    else if (status == CATERVA_ENOTFOUND || status == CATERVA_EINVAL)
+        not_found(out); /* invalid: a name that no member has */
     else
-        fail(out, place, &err);
+        fail(a, out, place, &err);
 }
 
 /* Takes the array of a key. In a tree, an array is tried before a group. */
@@ -344,13 +345,14 @@ static void give_key(answerer *a, const shelf_item *item, const char *text, answ
         return;
     }
     caterva_status status = take_node(a, item, &key, place, size, &handle, &err);
-    if (status == CATERVA_ENOTFOUND || (status == CATERVA_EUNSUPPORTED && key.node[0])) {
+    bool is_unknown = status == CATERVA_EUNSUPPORTED || status == CATERVA_EINVAL;
+    if (status == CATERVA_ENOTFOUND || (is_unknown && key.node[0])) {
         not_found(out);
     } else if (status != CATERVA_OK) {
-        fail(out, place, &err);
+        fail(a, out, place, &err);
     } else {
         if (key.is_metadata)
-            give_metadata(&handle, key.node, place, out);
+            give_metadata(a, &handle, key.node, place, out);
         else
             give_chunk(a, handle.array, place, &key, out);
         opened_give(a->opened, &handle);

@@ -422,6 +422,16 @@ static bool is_read(const char *method)
            strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
+/* Returns the path of a target in absolute form, "http://HOST/PATH". */
+static const char *path_of(const char *url)
+{
+    static const char scheme[] = "http://";
+    size_t size = sizeof scheme - 1;
+    if (strncasecmp(url, scheme, size) != 0) return url;
+    const char *path = strchr(url + size, '/');
+    return path ? path : "/";
+}
+
 /* Called for each request at the end of the headers, at the end of the request, and after each wait. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
@@ -445,7 +455,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
     if (*upload_size > 0) return MHD_NO; /* a body, which no read has */
     for (int tries = 1;; tries++) {
         bool changed = false;
-        answer_make(e->server->answers, url, &e->answer);
+        answer_make(e->server->answers, path_of(url), &e->answer);
         bool waits = e->answer.is_busy && wait_for_memory(e, connection);
         enum MHD_Result result =
             waits ? MHD_YES : queue_answer(e, connection, tries < TRIES ? &changed : NULL);

@@ -248,6 +248,24 @@ class Answers(Server):
             self.assertIn("not one frame", self.fails(5, "info", self.url("/x.zarr")))
             self.ok("info", self.url("/x.b2nd"))
 
+    def test_targets_and_names(self):
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/y"] = np.arange(5)
+        self.write("data/dup.b2frame", smooth((5,)))
+        self.write("data/dup.b2nd", smooth((6,)))
+        self.path("data/broken.b2nd").write_bytes(b"no frame")
+        with self.serving("data"):
+            for path in ("/t.zarr/g/../g/y/zarr.json", "/t.zarr/g/../zarr.json", "/t.zarr/../zarr.json"):
+                self.assertEqual(self.get(path)[0], 404, path)
+            self.assertEqual(self.get("http://127.0.0.1/index.json")[2], self.get("/index.json")[2])
+            self.assertEqual(self.get("HTTP://a")[0], 200)
+            for name in ("dup.b2frame", "dup.b2nd"):
+                self.assertEqual(self.get("/" + name)[2], self.path("data/" + name).read_bytes())
+            for _ in range(3):
+                self.get("/index.json")
+                self.assertEqual(self.get("/broken.zarr/zarr.json")[0], 500)
+        self.assertEqual(self.path("stderr").read_text().count("broken.b2nd"), 1)
+
     def test_what_cannot_be_served(self):
         self.fails(3, "serve", self.path("data/none"))
         self.path("empty").mkdir()
