@@ -92,6 +92,17 @@ bool cv_array_is_zarr_url(const char *url)
     return cv_is_url(url) && size > end && memcmp(url + size - end, suffix, end) == 0;
 }
 
+/* Whether a URL may be that of an array in a Zarr hierarchy, "x.zarr/g/y", and is not that of a frame
+ * in a Zarr array, "x.zarr/g/y/c/0/0". */
+static bool may_be_member(const char *url)
+{
+    size_t size = strlen(url);
+    const char *root = strstr(url, ".zarr/");
+    if (!root || strchr(url, '?') || cv_array_is_zarr_url(url)) return false;
+    while (size > 2 && url[size - 1] == '0' && url[size - 2] == '/') size -= 2;
+    return !(url[size - 1] == 'c' && url[size - 2] == '/');
+}
+
 static char *url_in(const char *url, const char *name)
 {
     size_t size = strlen(url), most = size + strlen(name) + 2;
@@ -163,7 +174,8 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     CV_TRY(status);
     if (ndim >= 0 && !sharded)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is a Zarr array whose chunks are not one frame of Blosc2",
+                       "%s is a Zarr array whose chunks are not one frame of Blosc2: if "
+                       "caterva serve offers it, open the file beside it (.b2nd)",
                        cv_show_path(url).text);
     if (ndim < 0)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
@@ -172,18 +184,31 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     return *out ? CV_OK : cv_fail_memory(err, strlen(url), "a URL");
 }
 
+/* Sets *out as find_shard if the URL may be that of a Zarr array; otherwise to NULL. */
+static cv_status find_zarr(cv_session *session, const char *url, cv_watch *watch, char **out,
+                           cv_error *err)
+{
+    cv_error missing = {0};
+    *out = NULL;
+    if (cv_array_is_zarr_url(url)) return find_shard(session, url, watch, out, err);
+    if (!may_be_member(url)) return CV_OK;
+    cv_status status = find_shard(session, url, watch, out, &missing);
+    if (status == CATERVA_ENOTFOUND) return CV_OK; /* a frame with any name */
+    if (status != CV_OK && err) *err = missing;
+    return status;
+}
+
 /* Opens the store of a URL. The options `o` are complete. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
                              cv_error *err)
 {
     cv_session *session;
     cv_watch watch;
-    char *shard = NULL;
+    char *shard;
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
-    cv_status status =
-        cv_array_is_zarr_url(url) ? find_shard(session, url, reporting, &shard, err) : CV_OK;
+    cv_status status = find_zarr(session, url, reporting, &shard, err);
     if (status == CV_OK)
         status = cv_wings.remote->open(session, shard ? shard : url, o->offset, reporting,
                                        out, err);

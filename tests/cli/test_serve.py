@@ -245,7 +245,7 @@ class Answers(Server):
             for path in ("/x.zarr", "/x.zarr/"):
                 status, _, body = self.get(path)
                 self.assertEqual((status, b"zarr.json" in body), (404, True))
-            self.assertIn("not one frame", self.fails(5, "info", self.url("/x.zarr")))
+            self.assertIn("open the file", self.fails(5, "info", self.url("/x.zarr")))
             self.ok("info", self.url("/x.b2nd"))
 
     def test_targets_and_names(self):

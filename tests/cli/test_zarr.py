@@ -14,6 +14,7 @@ import blosc2
 import numpy as np
 
 from tool_cli import CLI, Case, environment, main, run, some
+from scripted_server import ScriptedServer
 
 MISSING = 2 ** 64 - 1
 
@@ -321,6 +322,20 @@ class Trees(Zarr):
         for one in sorted(p for p in self.path("t.zarr").rglob("*") if p.is_file()):
             other = self.path("again.zarr") / one.relative_to(self.path("t.zarr"))
             self.assertEqual(one.read_bytes(), other.read_bytes(), one)
+
+    def test_members_behind_urls(self):
+        """An array of a hierarchy opens by its URL, and so do its frame and other frames."""
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        self.write("t.zarr/plain", self.items)
+        with ScriptedServer() as server:
+            for file in self.path("t.zarr").rglob("*"):
+                if file.is_file():
+                    server.objects[f"/{file.relative_to(self.folder)}"] = file.read_bytes()
+            for name in ("x", "g/h/z", "g/h/z/", "g/h/z/c/0/0", "plain"):
+                url = server.url(f"/t.zarr/{name}")
+                self.ok("diff", self.path("t.zarr/x"), url)
+            self.fails(3, "info", server.url("/t.zarr/g/none"))
+            self.assertIn("no Zarr array", self.fails(5, "info", server.url("/t.zarr/g")))
 
     def test_is_only_read(self):
         self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
