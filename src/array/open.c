@@ -154,6 +154,14 @@ static cv_status read_all(cv_store *store, cv_buffer *out, cv_error *err)
     return cv_store_read(store, CV_FRAME_OBJECT, 0, out->data, out->size, err);
 }
 
+static cv_status fail_no_frame(const char *url, cv_error *err)
+{
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%s is a Zarr array whose chunks are not one frame of Blosc2: if caterva "
+                   "serve offers it, open the file beside it (.b2nd)",
+                   cv_show_path(url).text);
+}
+
 /* Sets *out to the URL of the frame in the Zarr array at `url`. */
 static cv_status find_shard(cv_session *session, const char *url, cv_watch *watch, char **out,
                             cv_error *err)
@@ -172,11 +180,7 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     cv_store_close(store);
     cv_buffer_free(&text);
     CV_TRY(status);
-    if (ndim >= 0 && !sharded)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is a Zarr array whose chunks are not one frame of Blosc2: if "
-                       "caterva serve offers it, open the file beside it (.b2nd)",
-                       cv_show_path(url).text);
+    if (ndim >= 0 && !sharded) return fail_no_frame(url, err);
     if (ndim < 0)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
                        cv_show_path(url).text);
@@ -198,9 +202,10 @@ static cv_status find_zarr(cv_session *session, const char *url, cv_watch *watch
     return status;
 }
 
-/* Opens the store of a URL. The options `o` are complete. */
+/* Opens the store of a URL. The options `o` are complete. Sets *is_shard if it is that of a Zarr
+ * array, which may be of another program. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
-                             cv_error *err)
+                             bool *is_shard, cv_error *err)
 {
     cv_session *session;
     cv_watch watch;
@@ -212,6 +217,7 @@ static cv_status open_remote(const char *url, const caterva_open_options *o, cv_
     if (status == CV_OK)
         status = cv_wings.remote->open(session, shard ? shard : url, o->offset, reporting,
                                        out, err);
+    *is_shard = shard != NULL;
     cv_free(shard);
     cv_watch_destroy(&watch);
     cv_wings.remote->release(session); /* the store has its own reference */
@@ -290,15 +296,21 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
                           cv_error *err)
 {
     cv_store *store;
+    bool is_shard = false;
+    cv_error damage = {0};
     if (cv_array_is_leaf_url(url)) {
         CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
         return cv_wings.tree->open_leaf(url, o, out, err);
     }
     if (cv_is_url(url))
-        CV_TRY(open_remote(url, o, &store, err));
+        CV_TRY(open_remote(url, o, &store, &is_shard, err));
     else
         CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
-    return cv_array_open_store(store, o, out, err);
+    cv_status status = cv_array_open_store(store, o, out, &damage);
+    bool is_frame = status != CATERVA_ECORRUPT || damage.position != 0; /* its first byte */
+    if (is_shard && !is_frame) return fail_no_frame(url, err);
+    if (status != CV_OK && err) *err = damage;
+    return status;
 }
 
 caterva_status caterva_open(const char *url, const caterva_open_options *options,

@@ -170,6 +170,17 @@ class Opened(Zarr):
         shutil.rmtree(self.path("a.zarr") / "c")
         self.assertIn("a Zarr store", self.text("info", self.path("a.zarr")))
 
+    def test_shards_of_others_behind_urls(self):
+        """They are not damaged: their chunks are Blosc 1 buffers. A cut frame is."""
+        self.make()
+        frame = self.shard().read_bytes()
+        with ScriptedServer() as server:
+            server.objects["/a.zarr/zarr.json"] = (self.path("a.zarr") / "zarr.json").read_bytes()
+            for body, status, word in ((b"\2" + frame[1:], 5, "not one frame of Blosc2"),
+                                       (frame[:len(frame) // 2], 4, "")):
+                server.objects["/a.zarr/c/0/0"] = body
+                self.assertIn(word, self.fails(status, "info", server.url("/a.zarr")))
+
     def test_writes_are_refused(self):
         self.make()
         before = self.shard().read_bytes()
