@@ -84,7 +84,8 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
 
 /* ---- Zarr arrays behind URLs: a request finds the number of axes in their metadata ----------- */
 
-bool cv_array_is_zarr_url(const char *url)
+/* Whether it is the URL of a directory whose name says that it is a Zarr array. */
+static bool is_zarr_url(const char *url)
 {
     static const char suffix[] = ".zarr";
     size_t size = strlen(url), end = sizeof suffix - 1;
@@ -98,7 +99,7 @@ static bool may_be_member(const char *url)
 {
     size_t size = strlen(url);
     const char *root = strstr(url, ".zarr/");
-    if (!root || strchr(url, '?') || cv_array_is_zarr_url(url)) return false;
+    if (!root || strchr(url, '?') || is_zarr_url(url)) return false;
     while (size > 2 && url[size - 1] == '0' && url[size - 2] == '/') size -= 2;
     return !(url[size - 1] == 'c' && url[size - 2] == '/');
 }
@@ -194,7 +195,7 @@ static cv_status find_zarr(cv_session *session, const char *url, cv_watch *watch
 {
     cv_error missing = {0};
     *out = NULL;
-    if (cv_array_is_zarr_url(url)) return find_shard(session, url, watch, out, err);
+    if (is_zarr_url(url)) return find_shard(session, url, watch, out, err);
     if (!may_be_member(url)) return CV_OK;
     cv_status status = find_shard(session, url, watch, out, &missing);
     if (status == CATERVA_ENOTFOUND) return CV_OK; /* a frame with any name */
@@ -309,6 +310,7 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
     cv_status status = cv_array_open_store(store, o, out, &damage);
     bool is_frame = status != CATERVA_ECORRUPT || damage.position != 0; /* its first byte */
     if (is_shard && !is_frame) return fail_no_frame(url, err);
+    if (status == CV_OK) (*out)->is_far_zarr = is_shard;
     if (status != CV_OK && err) *err = damage;
     return status;
 }

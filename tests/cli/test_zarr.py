@@ -345,6 +345,11 @@ class Trees(Zarr):
             for name in ("x", "g/h/z", "g/h/z/", "g/h/z/c/0/0", "plain"):
                 url = server.url(f"/t.zarr/{name}")
                 self.ok("diff", self.path("t.zarr/x"), url)
+            path = "/t.zarr/g/y/c/0/0"
+            self.ok("verify", server.url("/t.zarr/g/y"))
+            frame = server.objects[path]
+            server.objects[path] = frame[:-1] + bytes([frame[-1] ^ 1])
+            self.assertIn(b"index of the Zarr array", run("verify", server.url("/t.zarr/g/y"))[1])
             self.fails(3, "info", server.url("/t.zarr/g/none"))
             self.assertIn("no Zarr array", self.fails(5, "info", server.url("/t.zarr/g")))
 
