@@ -94,9 +94,9 @@ static void give(answer *out, const char *type, void *bytes, size_t size)
 }
 
 /* The server's owner reads the reason, clients do not: it may name paths. */
-static void fail(answer *out, const char *path, const caterva_error *err)
+static void fail(answerer *a, answer *out, const char *path, const caterva_error *err)
 {
-    (void)cli_fail_array(path, err);
+    opened_report(a->opened, path, err);
     if (err->code == CATERVA_ENOTFOUND)
         say(out, 404, "It does not exist any more.\n");
     else if (err->code == CATERVA_EUNSUPPORTED)
@@ -118,8 +118,7 @@ static void not_found(answer *out) { say(out, 404, "There is nothing of that nam
 
 /* ---- Files ------------------------------------------------------------------------------- */
 
-/* Header and trailer of a frame, or the directory of an archive: a commit within a second of the file
- * changes them. */
+/* Header and trailer of a frame, or the directory of an archive. */
 static uint64_t hash_ends(int file, int64_t size)
 {
     enum { HEAD = 512, TAIL = 4096 };
@@ -130,11 +129,50 @@ static uint64_t hash_ends(int file, int64_t size)
            3 * hash(bytes + HEAD, tail > 0 ? (size_t)tail : 0);
 }
 
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + (int64_t)t.tv_nsec;
+}
+
+/* False if it is no regular file. */
+static bool get_state(int file, file_state *out)
+{
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+    struct stat st;
+    if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    *out = (file_state){.size = st.st_size,
+                        .changed_at = {ns_of(st.st_mtim), ns_of(st.st_ctim)},
+                        .number = st.st_ino,
+                        .ends = hash_ends(file, st.st_size)};
+    return true;
+}
+
+static bool is_same(const file_state *a, const file_state *b)
+{
+    return a->size == b->size && a->changed_at[0] == b->changed_at[0] &&
+           a->changed_at[1] == b->changed_at[1] && a->ends == b->ends;
+}
+
+bool answer_read(const answer *a, int64_t start, void *out, size_t size)
+{
+    file_state after;
+    for (size_t done = 0; done < size;) {
+        ssize_t n =
+            pread(a->file, (char *)out + done, size - done, (off_t)start + (off_t)done);
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return get_state(a->file, &after) && is_same(&a->state, &after);
+}
+
 static void give_file(const shelf_item *item, answer *out)
 {
-    struct stat st;
+    file_state state;
     int file = open(item->raw_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (file < 0 || fstat(file, &st) != 0 || !S_ISREG(st.st_mode)) {
+    if (file < 0 || !get_state(file, &state)) {
         if (file >= 0) close(file);
         not_found(out);
         return;
@@ -142,10 +180,10 @@ static void give_file(const shelf_item *item, answer *out)
     out->status = 200;
     out->type = "application/octet-stream";
     out->file = file;
-    out->file_size = st.st_size;
-    (void)snprintf(out->etag, sizeof out->etag, "\"%llx-%llx-%llx-%016" PRIx64 "\"",
-                   (unsigned long long)st.st_ino, (unsigned long long)st.st_size,
-                   (unsigned long long)st.st_mtime, hash_ends(file, st.st_size));
+    out->state = state;
+    (void)snprintf(out->etag, sizeof out->etag,
+                   "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%016" PRIx64 "\"", state.number,
+                   (uint64_t)state.size, (uint64_t)state.changed_at[0], state.ends);
 }
 
 /* ---- Zarr -------------------------------------------------------------------------------- */
@@ -231,7 +269,7 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     void *bytes;
     size_t size;
     if (caterva_info_get(array, &info, &err) != CATERVA_OK) {
-        fail(out, place, &err);
+        fail(a, out, place, &err);
         return;
     }
     bool inside = is_inside(info, key);
@@ -242,7 +280,7 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     else if (!reserved)
         busy(out);
     else if (caterva_zarr_chunk(array, key->index, &bytes, &size, &err) != CATERVA_OK)
-        fail(out, place, &err);
+        fail(a, out, place, &err);
     else if (!bytes)
         say(out, 404, "All items of this chunk are the fill value.\n");
     else
@@ -251,7 +289,8 @@ static void give_chunk(answerer *a, caterva_array *array, const char *place,
     out->reserved = (int64_t)out->size;
 }
 
-static void give_metadata(opened *handle, const char *node, const char *place, answer *out)
+static void give_metadata(answerer *a, opened *handle, const char *node, const char *place,
+                          answer *out)
 {
     char *text, group[sizeof((zarr_key *)0)->node + 1];
     size_t size;
@@ -262,10 +301,10 @@ static void give_metadata(opened *handle, const char *node, const char *place, a
                       : caterva_tree_zarr_metadata(handle->tree, group, &text, &size, &err);
     if (status == CATERVA_OK)
         give_owned(out, "application/json", text, size);
-    else if (status == CATERVA_ENOTFOUND)
-        not_found(out);
+    else if (status == CATERVA_ENOTFOUND || status == CATERVA_EINVAL)
+        not_found(out); /* invalid: a name that no member has */
     else
-        fail(out, place, &err);
+        fail(a, out, place, &err);
 }
 
 /* Takes the array of a key. In a tree, an array is tried before a group. */
@@ -306,13 +345,14 @@ static void give_key(answerer *a, const shelf_item *item, const char *text, answ
         return;
     }
     caterva_status status = take_node(a, item, &key, place, size, &handle, &err);
-    if (status == CATERVA_ENOTFOUND || (status == CATERVA_EUNSUPPORTED && key.node[0])) {
+    bool is_unknown = status == CATERVA_EUNSUPPORTED || status == CATERVA_EINVAL;
+    if (status == CATERVA_ENOTFOUND || (is_unknown && key.node[0])) {
         not_found(out);
     } else if (status != CATERVA_OK) {
-        fail(out, place, &err);
+        fail(a, out, place, &err);
     } else {
         if (key.is_metadata)
-            give_metadata(&handle, key.node, place, out);
+            give_metadata(a, &handle, key.node, place, out);
         else
             give_chunk(a, handle.array, place, &key, out);
         opened_give(a->opened, &handle);

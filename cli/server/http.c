@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     THREADS = 4,
@@ -26,6 +27,8 @@ enum {
     SECONDS_TO_ASK = 30,  /* from connecting to the end of the headers */
     SECONDS_BETWEEN = 60, /* the same for further requests */
     SECONDS_OF_WAIT = 20, /* for memory, until the answer is that there is none */
+    TRIES = 5,            /* to read a small part of a file while it changes */
+    PIECE = 64 << 10,     /* bytes of a file that are read at once */
     SLOWEST = 16 << 10    /* bytes per second of an answer in memory, at least */
 };
 
@@ -199,6 +202,7 @@ static range_kind parse_range(const char *text, int64_t total, range *out)
 struct exchange {
     server *server;
     answer answer;
+    int64_t start; /* of the answer's bytes in the whole, or of the wanted part of its file */
     struct MHD_Connection *connection; /* while it waits */
     int64_t until;                     /* s: waits no longer; 0: has not waited */
     exchange *next;
@@ -248,17 +252,43 @@ static enum MHD_Result queue_options(server *s, struct MHD_Connection *connectio
     return queue(s, connection, MHD_HTTP_NO_CONTENT, response);
 }
 
-/* A file's descriptor passes to the response. */
-static struct MHD_Response *make_body(exchange *e, const range *part)
+/* Reads the next piece of a file. If the file has changed, the connection ends before the answer
+ * does, so that no client takes parts of two states for one. */
+static ssize_t read_piece(void *cls, uint64_t position, char *out, size_t most)
+{
+    const exchange *e = cls;
+    int64_t at = e->start + (int64_t)position;
+    return answer_read(&e->answer, at, out, most) ? (ssize_t)most
+                                                  : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* A small part of a file becomes bytes. False if the file has changed. */
+static bool load(exchange *e, const range *part)
 {
     answer *a = &e->answer;
+    e->start = a->file >= 0 ? part->start : 0;
+    if (a->file < 0 || part->size > PIECE) return true;
+    void *bytes = malloc(part->size > 0 ? (size_t)part->size : 1);
+    if (!bytes || !answer_read(a, part->start, bytes, (size_t)part->size)) {
+        free(bytes);
+        return !bytes;
+    }
+    close(a->file);
+    a->file = -1;
+    a->bytes = bytes;
+    a->size = (size_t)part->size;
+    return true;
+}
+
+static struct MHD_Response *make_body(exchange *e, const range *part)
+{
+    const answer *a = &e->answer;
     if (a->file < 0)
-        return MHD_create_response_from_buffer(
-            (size_t)part->size, (char *)a->bytes + part->start, MHD_RESPMEM_PERSISTENT);
-    struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(
-        (uint64_t)part->size, a->file, (uint64_t)part->start);
-    if (response) a->file = -1;
-    return response;
+        return MHD_create_response_from_buffer((size_t)part->size,
+                                               (char *)a->bytes + (part->start - e->start),
+                                               MHD_RESPMEM_PERSISTENT);
+    return MHD_create_response_from_callback((uint64_t)part->size, PIECE, read_piece, e,
+                                             NULL);
 }
 
 /* The decoder of Blosc in the viewer is WebAssembly in a data URL, and makes functions of text. */
@@ -308,10 +338,12 @@ static enum MHD_Result queue_same(exchange *e, struct MHD_Connection *connection
     return queue(e->server, connection, MHD_HTTP_NOT_MODIFIED, response);
 }
 
-static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connection)
+/* Sets *changed instead if the answer's file has changed meanwhile, unless `changed` is NULL. */
+static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connection,
+                                    bool *changed)
 {
     const answer *a = &e->answer;
-    int64_t total = a->file >= 0 ? a->file_size : (int64_t)a->size;
+    int64_t total = a->file >= 0 ? a->state.size : (int64_t)a->size;
     range part = {0, total};
     range_kind kind = RANGE_NONE;
     bool is_good = a->status == MHD_HTTP_OK;
@@ -330,6 +362,10 @@ static enum MHD_Result queue_answer(exchange *e, struct MHD_Connection *connecti
         (void)snprintf(text, sizeof text, "bytes */%lld", (long long)total);
         return queue_empty(e->server, connection, MHD_HTTP_RANGE_NOT_SATISFIABLE,
                            "Content-Range", text);
+    }
+    if (!load(e, &part) && changed) {
+        *changed = true;
+        return MHD_YES;
     }
     set_deadline(e->server, connection,
                  a->file >= 0 ? 0 : SECONDS_TO_ASK + part.size / SLOWEST, false);
@@ -386,6 +422,16 @@ static bool is_read(const char *method)
            strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 }
 
+/* Returns the path of a target in absolute form, "http://HOST/PATH". */
+static const char *path_of(const char *url)
+{
+    static const char scheme[] = "http://";
+    size_t size = sizeof scheme - 1;
+    if (strncasecmp(url, scheme, size) != 0) return url;
+    const char *path = strchr(url + size, '/');
+    return path ? path : "/";
+}
+
 /* Called for each request at the end of the headers, at the end of the request, and after each wait. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
@@ -407,12 +453,16 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
         return MHD_YES;
     }
     if (*upload_size > 0) return MHD_NO; /* a body, which no read has */
-    answer_make(e->server->answers, url, &e->answer);
-    if (e->answer.is_busy && wait_for_memory(e, connection)) {
+    for (int tries = 1;; tries++) {
+        bool changed = false;
+        answer_make(e->server->answers, path_of(url), &e->answer);
+        bool waits = e->answer.is_busy && wait_for_memory(e, connection);
+        enum MHD_Result result =
+            waits ? MHD_YES : queue_answer(e, connection, tries < TRIES ? &changed : NULL);
+        if (!waits && !changed) return result;
         answer_free(e->server->answers, &e->answer);
-        return MHD_YES;
+        if (waits) return MHD_YES;
     }
-    return queue_answer(e, connection);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **context,

@@ -3,11 +3,12 @@
 #include "server/opened.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { KEPT = 16, FRESH = 1000 /* ms */ };
+enum { KEPT = 16, FRESH = 1000 /* ms */, REPORTS = 256 };
 
 /* An entry is free if it has no handle. */
 typedef struct entry {
@@ -21,6 +22,8 @@ struct opened_list {
     pthread_mutex_t lock;
     entry *entries;
     size_t n;
+    char *reports[REPORTS]; /* the latest; the oldest is replaced */
+    size_t n_reports;       /* of all time */
 };
 
 static int64_t now(void)
@@ -58,6 +61,7 @@ void opened_list_free(opened_list *list)
 {
     if (!list) return;
     for (size_t i = 0; i < list->n; i++) close_entry(&list->entries[i]);
+    for (size_t i = 0; i < REPORTS; i++) free(list->reports[i]);
     free(list->entries);
     pthread_mutex_destroy(&list->lock);
     free(list);
@@ -202,4 +206,29 @@ void opened_give(opened_list *list, const opened *used)
         break;
     }
     pthread_mutex_unlock(&list->lock);
+}
+
+/* Takes `text`, unless it is known. With the lock held. */
+static bool is_new(opened_list *list, char *text)
+{
+    for (size_t i = 0; i < REPORTS && list->reports[i]; i++)
+        if (strcmp(list->reports[i], text) == 0) return false;
+    char **at = &list->reports[list->n_reports++ % REPORTS];
+    free(*at);
+    *at = text;
+    return true;
+}
+
+void opened_report(opened_list *list, const char *place, const caterva_error *err)
+{
+    size_t size = strlen(place) + sizeof err->message + 2;
+    char *text = cli_alloc(size);
+    if (text) (void)snprintf(text, size, "%s: %s", place, err->message);
+    pthread_mutex_lock(&list->lock);
+    bool fresh = !text || is_new(list, text);
+    pthread_mutex_unlock(&list->lock);
+    if (fresh)
+        (void)cli_fail_array(place, err);
+    else
+        free(text);
 }

@@ -23,4 +23,7 @@ caterva_status opened_take(opened_list *list, const char *place, bool is_tree, o
                            caterva_error *err);
 void opened_give(opened_list *list, const opened *used);
 
+/* Reports a failure on standard error, once: later ones with the same text are left out. */
+void opened_report(opened_list *list, const char *place, const caterva_error *err);
+
 #endif

@@ -108,7 +108,7 @@ static void put_array(page *p, opened_list *list, const char *place, const char 
         return;
     }
     if (opened_take(list, place, false, &handle, &err) != CATERVA_OK) {
-        (void)cli_fail_array(place, &err);
+        opened_report(list, place, &err);
         return;
     }
     if (caterva_info_get(handle.array, &r.info, NULL) == CATERVA_OK) {
@@ -146,7 +146,7 @@ static void put_tree(page *p, opened_list *list, const shelf_item *item)
         opened_give(list, &handle);
     }
     if (status != CATERVA_OK) {
-        (void)cli_fail_array(item->path, &err);
+        opened_report(list, item->path, &err);
         return;
     }
     for (size_t i = 0; i < members->n; i++)

@@ -107,14 +107,16 @@ static char *find_frame(const char *path)
     return NULL;
 }
 
-static bool set_raw(shelf_item *item, const char *stem, const char *suffix)
+/* A file keeps its name; the frame of "x.zarr", and a file without a suffix, get one. */
+static bool set_raw(shelf_item *item, const char *name, const char *stem, const char *suffix)
 {
-    bool is_zarr = strcmp(suffix, zarr_suffix) == 0;
+    bool is_zarr = suffix && strcmp(suffix, zarr_suffix) == 0;
     if (is_zarr && item->is_tree) return true;
     item->raw_path = is_zarr ? find_frame(item->path) : joined(item->path, "", "");
     if (!item->raw_path) return is_zarr;
     if (is_file(item->raw_path)) {
-        item->raw_name = joined(stem, "", is_zarr ? ".b2nd" : suffix);
+        item->raw_name =
+            suffix && !is_zarr ? joined(name, "", "") : joined(stem, "", ".b2nd");
         return item->raw_name != NULL;
     }
     free(item->raw_path);
@@ -162,7 +164,7 @@ static cli_exit add(shelf *all, const char *name, const char *path, bool is_tree
         (void)snprintf(stem, strlen(name) + 1, "%s", name);
     }
     item->path = joined(path, "", "");
-    bool good = item->name && item->path && set_raw(item, stem, suffix ? suffix : ".b2nd");
+    bool good = item->name && item->path && set_raw(item, name, stem, suffix);
     free(stem);
     return good ? CLI_OK : CLI_IO;
 }

@@ -279,6 +279,30 @@ def test_urls() -> None:
         np.testing.assert_array_equal(found[:], ITEMS)
 
 
+def test_a_member_of_a_hierarchy_behind_a_url() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+    scripted = pytest.importorskip("scripted_server", reason="the library's tests are not here")
+    with caterva.open_tree("t.b2d", "w") as t:
+        t["g/x"] = ITEMS
+        t.pack("t.zarr", zarr=True)
+    with scripted.ScriptedServer() as server:
+        for file in Path("t.zarr").rglob("*"):
+            if file.is_file():
+                server.objects[f"/{file}"] = file.read_bytes()
+        try:
+            store = Store(server.url("/t.zarr/g/x"), remote={"retries": 1})
+        except caterva.UnsupportedError as error:
+            pytest.skip(str(error))
+        np.testing.assert_array_equal(zarr.open_array(store)[:], ITEMS)
+
+
+def test_texts_of_any_length() -> None:
+    words = xr.Dataset({"word": ("x", np.array(["a", "bcd"], dtype=object))})
+    words.to_caterva("w.b2d")
+    assert "_vlen" in caterva.open("w.b2d::/word").attrs
+    assert xr.open_zarr(Store("w.b2d")).identical(words)
+
+
 def test_examples_run() -> None:
     result = doctest.testmod(caterva.zarr)
     assert result.failed == 0 and result.attempted >= 6

@@ -135,6 +135,7 @@ struct caterva_array {
     uint8_t *fill;                    /* the item that fills new space; NULL for zeros */
     char *path;                       /* absolute path of file or directory; or NULL */
     char *url;                        /* caterva_refresh opens it; or NULL: `path` */
+    bool is_far_zarr;                 /* the frame of a Zarr array that was opened by URL */
     caterva_open_options opened;      /* complete options, for caterva_refresh */
     cv_watch *watch;                  /* reports the progress of long calls; or NULL */
     cv_item_type type;                /* the items' dtype */

@@ -84,12 +84,24 @@ cv_status cv_array_open_session(const char *url, const caterva_remote_options *g
 
 /* ---- Zarr arrays behind URLs: a request finds the number of axes in their metadata ----------- */
 
-bool cv_array_is_zarr_url(const char *url)
+/* Whether it is the URL of a directory whose name says that it is a Zarr array. */
+static bool is_zarr_url(const char *url)
 {
     static const char suffix[] = ".zarr";
     size_t size = strlen(url), end = sizeof suffix - 1;
     while (size > 0 && url[size - 1] == '/') size--;
     return cv_is_url(url) && size > end && memcmp(url + size - end, suffix, end) == 0;
+}
+
+/* Whether a URL may be that of an array in a Zarr hierarchy, "x.zarr/g/y", and is not that of a frame
+ * in a Zarr array, "x.zarr/g/y/c/0/0". */
+static bool may_be_member(const char *url)
+{
+    size_t size = strlen(url);
+    const char *root = strstr(url, ".zarr/");
+    if (!root || strchr(url, '?') || is_zarr_url(url)) return false;
+    while (size > 2 && url[size - 1] == '0' && url[size - 2] == '/') size -= 2;
+    return !(url[size - 1] == 'c' && url[size - 2] == '/');
 }
 
 static char *url_in(const char *url, const char *name)
@@ -143,6 +155,14 @@ static cv_status read_all(cv_store *store, cv_buffer *out, cv_error *err)
     return cv_store_read(store, CV_FRAME_OBJECT, 0, out->data, out->size, err);
 }
 
+static cv_status fail_no_frame(const char *url, cv_error *err)
+{
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "%s is a Zarr array whose chunks are not one frame of Blosc2: if caterva "
+                   "serve offers it, open the file beside it (.b2nd)",
+                   cv_show_path(url).text);
+}
+
 /* Sets *out to the URL of the frame in the Zarr array at `url`. */
 static cv_status find_shard(cv_session *session, const char *url, cv_watch *watch, char **out,
                             cv_error *err)
@@ -161,10 +181,7 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     cv_store_close(store);
     cv_buffer_free(&text);
     CV_TRY(status);
-    if (ndim >= 0 && !sharded)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
-                       "%s is a Zarr array whose chunks are not one frame of Blosc2",
-                       cv_show_path(url).text);
+    if (ndim >= 0 && !sharded) return fail_no_frame(url, err);
     if (ndim < 0)
         return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
                        cv_show_path(url).text);
@@ -172,21 +189,36 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     return *out ? CV_OK : cv_fail_memory(err, strlen(url), "a URL");
 }
 
-/* Opens the store of a URL. The options `o` are complete. */
+/* Sets *out as find_shard if the URL may be that of a Zarr array; otherwise to NULL. */
+static cv_status find_zarr(cv_session *session, const char *url, cv_watch *watch, char **out,
+                           cv_error *err)
+{
+    cv_error missing = {0};
+    *out = NULL;
+    if (is_zarr_url(url)) return find_shard(session, url, watch, out, err);
+    if (!may_be_member(url)) return CV_OK;
+    cv_status status = find_shard(session, url, watch, out, &missing);
+    if (status == CATERVA_ENOTFOUND) return CV_OK; /* a frame with any name */
+    if (status != CV_OK && err) *err = missing;
+    return status;
+}
+
+/* Opens the store of a URL. The options `o` are complete. Sets *is_shard if it is that of a Zarr
+ * array, which may be of another program. */
 static cv_status open_remote(const char *url, const caterva_open_options *o, cv_store **out,
-                             cv_error *err)
+                             bool *is_shard, cv_error *err)
 {
     cv_session *session;
     cv_watch watch;
-    char *shard = NULL;
+    char *shard;
     if (o->mode == CATERVA_MODE_WRITE) CV_TRY(cv_refuse_url(url, err));
     CV_TRY(cv_array_open_session(url, o->remote, &session, err));
     cv_watch *reporting = cv_watch_open(&watch, &o->progress, NULL);
-    cv_status status =
-        cv_array_is_zarr_url(url) ? find_shard(session, url, reporting, &shard, err) : CV_OK;
+    cv_status status = find_zarr(session, url, reporting, &shard, err);
     if (status == CV_OK)
         status = cv_wings.remote->open(session, shard ? shard : url, o->offset, reporting,
                                        out, err);
+    *is_shard = shard != NULL;
     cv_free(shard);
     cv_watch_destroy(&watch);
     cv_wings.remote->release(session); /* the store has its own reference */
@@ -269,15 +301,22 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
                           cv_error *err)
 {
     cv_store *store;
+    bool is_shard = false;
+    cv_error damage = {0};
     if (cv_array_is_leaf_url(url)) {
         CV_TRY(cv_check_built(cv_wings.tree, "CATERVA_TREES", err));
         return cv_wings.tree->open_leaf(url, o, out, err);
     }
     if (cv_is_url(url))
-        CV_TRY(open_remote(url, o, &store, err));
+        CV_TRY(open_remote(url, o, &store, &is_shard, err));
     else
         CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
-    return cv_array_open_store(store, o, out, err);
+    cv_status status = cv_array_open_store(store, o, out, &damage);
+    bool is_frame = status != CATERVA_ECORRUPT || damage.position != 0; /* its first byte */
+    if (is_shard && !is_frame) return fail_no_frame(url, err);
+    if (status == CV_OK) (*out)->is_far_zarr = is_shard;
+    if (status != CV_OK && err) *err = damage;
+    return status;
 }
 
 caterva_status caterva_open(const char *url, const caterva_open_options *options,

@@ -19,9 +19,6 @@ const char *cv_tree_url_key(const char *url, size_t *path_size);
 /* Returns true if the URL names an array in a tree ("TREE::/key") and is not the name of a file. */
 bool cv_array_is_leaf_url(const char *url);
 
-/* Whether it is the URL of a directory whose name says that it is a Zarr array. */
-bool cv_array_is_zarr_url(const char *url);
-
 /* Makes a session from the caller's remote options (or NULL). The caller releases *out, which is
  * NULL if `url` is not a URL. */
 cv_status cv_array_open_session(const char *url, const caterva_remote_options *given,

@@ -463,6 +463,13 @@ static bool put_missing(json *j, const cv_zarr_attribute *a, const caterva_dtype
     return true;
 }
 
+/* Whether the attribute says what items were before they became those of the array
+ * (docs/conventions.md), which readers of Zarr would take for the data's own. */
+static bool is_private(const cv_zarr_attribute *a, const caterva_dtype *dtype)
+{
+    return dtype && strcmp(a->name, "_vlen") == 0;
+}
+
 /* `dtype`: that of the array, NULL for a group. */
 static void put_attributes(json *j, const cv_zarr_attribute *attributes, int n,
                            const caterva_dtype *dtype)
@@ -471,6 +478,7 @@ static void put_attributes(json *j, const cv_zarr_attribute *attributes, int n,
     put_text(j, "{");
     for (int i = 0; i < n && j->status == CV_OK; i++) {
         const cv_zarr_attribute *a = &attributes[i];
+        if (is_private(a, dtype)) continue;
         size_t before = j->out->size;
         put_text(j, is_first ? "\n    " : ",\n    ");
         put_string(j, (const uint8_t *)a->name, strlen(a->name));

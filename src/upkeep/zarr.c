@@ -522,7 +522,7 @@ cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick
     cv_zarr_name shard;
     cv_error error = {0};
     cv_buffer expected = {0}, found = {0};
-    bool is_far = array->path && cv_array_is_zarr_url(array->path);
+    bool is_far = array->is_far_zarr;
     bool is_near = !is_far && array->path &&
                    cv_zarr_look(cv_dir_here, array->path, &shard) == CV_ZARR_ARRAY;
     if (!is_far && !is_near) return CV_OK;

@@ -185,6 +185,27 @@ class Answers(Server):
             self.assertNotEqual(self.get("/x.zarr/c/0/0/0")[2], first)
             self.assertNotEqual(self.get("/x.b2nd")[1]["ETag"], tag)
 
+    def test_a_commit_ends_the_answer(self):
+        """A client never gets parts of two states of a file in one answer."""
+        rng = np.random.default_rng(1)
+        self.write("data/big.b2nd", rng.integers(0, 1 << 60, (32, 1 << 17)), chunks=(1, 1 << 17))
+        size = self.path("data/big.b2nd").stat().st_size  # 32 MiB: not all is in a socket's buffers
+        with self.serving("data"):
+            tag = self.get("/big.b2nd", "HEAD")[1]["ETag"]
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+                s.sendall(b"GET /big.b2nd HTTP/1.1\r\nHost: a\r\n\r\n")
+                reply = s.recv(1000)
+                self.assertIn(b"\r\nContent-Length: %d\r\n" % size, reply)
+                self.ok("put", self.path("data/big.b2nd"), "31,9", "--fill", "5")
+                got = len(reply)
+                with contextlib.suppress(ConnectionResetError):
+                    while part := s.recv(1 << 20):
+                        got += len(part)
+            self.assertLess(got, size)
+            self.assertEqual(self.get("/big.b2nd", If_Match=tag)[0], 412)
+            self.assertEqual(self.get("/big.b2nd", If_Match=tag, Range="bytes=0-9")[0], 412)
+            self.assertEqual(self.get("/big.b2nd")[2], self.path("data/big.b2nd").read_bytes())
+
     def names_listed(self):
         return [a["name"] for a in json.loads(self.get("/index.json")[2])["arrays"]]
 
@@ -226,8 +247,26 @@ class Answers(Server):
             for path in ("/x.zarr", "/x.zarr/"):
                 status, _, body = self.get(path)
                 self.assertEqual((status, b"zarr.json" in body), (404, True))
-            self.assertIn("not one frame", self.fails(5, "info", self.url("/x.zarr")))
+            self.assertIn("open the file", self.fails(5, "info", self.url("/x.zarr")))
             self.ok("info", self.url("/x.b2nd"))
+
+    def test_targets_and_names(self):
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/y"] = np.arange(5)
+        self.write("data/dup.b2frame", smooth((5,)))
+        self.write("data/dup.b2nd", smooth((6,)))
+        self.path("data/broken.b2nd").write_bytes(b"no frame")
+        with self.serving("data"):
+            for path in ("/t.zarr/g/../g/y/zarr.json", "/t.zarr/g/../zarr.json", "/t.zarr/../zarr.json"):
+                self.assertEqual(self.get(path)[0], 404, path)
+            self.assertEqual(self.get("http://127.0.0.1/index.json")[2], self.get("/index.json")[2])
+            self.assertEqual(self.get("HTTP://a")[0], 200)
+            for name in ("dup.b2frame", "dup.b2nd"):
+                self.assertEqual(self.get("/" + name)[2], self.path("data/" + name).read_bytes())
+            for _ in range(3):
+                self.get("/index.json")
+                self.assertEqual(self.get("/broken.zarr/zarr.json")[0], 500)
+        self.assertEqual(self.path("stderr").read_text().count("broken.b2nd"), 1)
 
     def test_what_cannot_be_served(self):
         self.fails(3, "serve", self.path("data/none"))

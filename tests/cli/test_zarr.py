@@ -14,6 +14,7 @@ import blosc2
 import numpy as np
 
 from tool_cli import CLI, Case, environment, main, run, some
+from scripted_server import ScriptedServer
 
 MISSING = 2 ** 64 - 1
 
@@ -207,6 +208,17 @@ class Opened(Zarr):
                 err = self.fails(4, words[0], self.path("a.zarr"), *words[1:])
                 self.assertNotIn("Zarr store", err)
 
+    def test_shards_of_others_behind_urls(self):
+        """They are not damaged: their chunks are Blosc 1 buffers. A cut frame is."""
+        self.make()
+        frame = self.shard().read_bytes()
+        with ScriptedServer() as server:
+            server.objects["/a.zarr/zarr.json"] = (self.path("a.zarr") / "zarr.json").read_bytes()
+            for body, status, word in ((b"\2" + frame[1:], 5, "not one frame of Blosc2"),
+                                       (frame[:len(frame) // 2], 4, "")):
+                server.objects["/a.zarr/c/0/0"] = body
+                self.assertIn(word, self.fails(status, "info", server.url("/a.zarr")))
+
     def test_writes_are_refused(self):
         self.make()
         before = self.shard().read_bytes()
@@ -359,6 +371,25 @@ class Trees(Zarr):
         for one in sorted(p for p in self.path("t.zarr").rglob("*") if p.is_file()):
             other = self.path("again.zarr") / one.relative_to(self.path("t.zarr"))
             self.assertEqual(one.read_bytes(), other.read_bytes(), one)
+
+    def test_members_behind_urls(self):
+        """An array of a hierarchy opens by its URL, and so do its frame and other frames."""
+        self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")
+        self.write("t.zarr/plain", self.items)
+        with ScriptedServer() as server:
+            for file in self.path("t.zarr").rglob("*"):
+                if file.is_file():
+                    server.objects[f"/{file.relative_to(self.folder)}"] = file.read_bytes()
+            for name in ("x", "g/h/z", "g/h/z/", "g/h/z/c/0/0", "plain"):
+                url = server.url(f"/t.zarr/{name}")
+                self.ok("diff", self.path("t.zarr/x"), url)
+            path = "/t.zarr/g/y/c/0/0"
+            self.ok("verify", server.url("/t.zarr/g/y"))
+            frame = server.objects[path]
+            server.objects[path] = frame[:-1] + bytes([frame[-1] ^ 1])
+            self.assertIn(b"index of the Zarr array", run("verify", server.url("/t.zarr/g/y"))[1])
+            self.fails(3, "info", server.url("/t.zarr/g/none"))
+            self.assertIn("no Zarr array", self.fails(5, "info", server.url("/t.zarr/g")))
 
     def test_is_only_read(self):
         self.ok("pack", self.tree, self.path("t.zarr"), "--zarr")

@@ -9,7 +9,7 @@ need_plugin("netcdf")
 need_plugin("hdf5")
 h5py, xarray, zarr = need("h5py", "xarray", "zarr")
 
-OURS = ("_unlimited_dims", "_vlen")  # attributes of docs/conventions.md, which NetCDF has otherwise
+OURS = ("_unlimited_dims",)  # attributes of docs/conventions.md, which NetCDF has otherwise
 
 
 def data_set():
