@@ -26,7 +26,7 @@ enum {
     QUIET_IN_CROWD = 2,   /* the same between requests */
     SECONDS_TO_ASK = 30,  /* from connecting to the end of the headers */
     SECONDS_BETWEEN = 60, /* the same for further requests */
-    SECONDS_OF_WAIT = 20, /* for memory, until the answer is that there is none */
+    SECONDS_OF_WAIT = 20, /* for memory, then the answer is 503 */
     TRIES = 5,            /* to read a small part of a file while it changes */
     PIECE = 64 << 10,     /* bytes of a file that are read at once */
     SLOWEST = 16 << 10    /* bytes per second of an answer in memory, at least */

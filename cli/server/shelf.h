@@ -5,7 +5,7 @@
 
 #include "cli.h"
 
-/* At most so many files are offered. */
+/* The most files that are offered. */
 enum { SHELF_MOST = 10000 };
 
 typedef struct shelf_item {
