@@ -489,6 +489,14 @@ cli_exit convert_array_to_tree(const cli_args *args, cli_exit (*convert)(const c
 
 /* ---- From a tree ------------------------------------------------------------------------ */
 
+/* What is damaged is not left out. */
+static cli_exit check_member(const tree_part *part, const caterva_tree_entry *entry)
+{
+    if (strcmp(entry->kind_name, "damaged") != 0) return CLI_OK;
+    return cli_fail(CLI_CORRUPT, "%s: %s is damaged: 'caterva verify' says where", part->path,
+                    entry->key);
+}
+
 static cli_exit take_group(const tree_part *part, const char *group, foreign_node *node)
 {
     size_t n;
@@ -565,8 +573,10 @@ static cli_exit write_entry(const cli_args *args, foreign_writer *writer,
     if (entry->kind == CATERVA_TREE_GROUP) {
         if (which != OTHERS) code = add_group(writer, part, entry->key, key + 2);
     } else if (entry->kind == CATERVA_TREE_OTHER) {
-        if (which != OTHERS) code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
-                                    entry->kind_name);
+        code = check_member(part, entry);
+        if (code == CLI_OK && which != OTHERS)
+            code = foreign_lose_writing(writer, "%s is a %s, not an array", key + 2,
+                                        entry->kind_name);
     } else {
         code = tree_part_open_array(args, part, entry, &array);
         if (code == CLI_OK) {
@@ -725,7 +735,8 @@ static cli_exit copy_members(const to_tree *c, const tree_part *part)
     for (size_t i = 0; i < part->list->n && code == CLI_OK; i++) {
         const caterva_tree_entry *entry = part->list->entries[i];
         if (entry->kind == CATERVA_TREE_ARRAY) code = copy_member(c->args, part, entry, c->folder);
-        if (entry->kind == CATERVA_TREE_OTHER)
+        if (entry->kind == CATERVA_TREE_OTHER) code = check_member(part, entry);
+        if (code == CLI_OK && entry->kind == CATERVA_TREE_OTHER)
             cli_warn("%s: %s is a %s, not an array", part->path, entry->key, entry->kind_name);
         if (code == CLI_OK && cli_interrupted()) code = CLI_INTERRUPTED;
     }

@@ -74,6 +74,16 @@ class Convert(Case):
         self.assertEqual(self.path("other.b2d/precious").read_bytes(), b"x")
         self.assertEqual(self.names(), ["a b.npy", "other.b2d", "t.b2d", "t.b2z", "u.b2d"])
 
+    def test_damaged_members_are_not_left_out(self):
+        np.save(self.path("a.npy"), np.arange(12))
+        self.ok("convert", self.path("a.npy"), self.path("t.b2d"))
+        array = self.path("t.b2d/a.b2nd")
+        array.write_bytes(array.read_bytes()[:100])
+        for name in ("o.b2d", "o.b2z", "o.npz"):
+            err = self.fails(4, "convert", self.path("t.b2d"), self.path(name))
+            self.assertIn("/a is damaged", err)
+            self.assertFalse(self.path(name).exists())
+
     def test_resume_deletes_what_kills_left(self):
         np.save(self.path("a.npy"), sample((100, 100), "<f8"))
         with zipfile.ZipFile(self.path("a.npz"), "w") as archive:
