@@ -150,7 +150,6 @@ COVERED: dict[str, dict[str, str]] = {
     },
     "docs/concepts.md": {
         "a second one gets `CATERVA_EBUSY`": "tests/property/test_overwrite.c",
-        "Builds for 32-bit addresses write": "tests/wasm/test_wasm.py",
         "at most 8 bytes for each chunk": "tests/unit/frame/index_pages.c",
         "A file of at most 16 MiB is kept whole": "tests/property/test_kept.c",
     },
