@@ -1,6 +1,7 @@
 """The pages of `caterva serve` in a headless Chromium: pixels are compared with NumPy's."""
 
 import base64
+import tempfile
 import time
 import unittest
 
@@ -49,8 +50,9 @@ class Viewer(Server):
             e.dispatchEvent(new Event("{event}")); }})()""")
 
     def open(self, path):
-        self.path("profile").mkdir(exist_ok=True)
-        browser = Browser(self.path("profile"), self.url(path))
+        profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # its processes end late
+        self.addCleanup(profile.cleanup)
+        browser = Browser(profile.name, self.url(path))
         self.addCleanup(browser.close)
         self.wait_for(browser, path)
         return browser
