@@ -321,7 +321,7 @@ static cli_exit make_arrays(const to_tree *c)
                         c->in.file->n_losses - reported);
 }
 
-/* Gives the finished directory its name. With -f it replaces a tree that nobody is writing. */
+/* Gives the finished directory its name. With -f it replaces a tree that is not open for writing. */
 static cli_exit appear_as_folder(const to_tree *c, const char *out)
 {
     caterva_tree *old;

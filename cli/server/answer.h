@@ -10,8 +10,8 @@ enum { ANSWER_MEMORY = 64 << 20 };
 
 typedef struct answerer answerer;
 
-/* Of a file. `ends` is a hash of its first and last bytes: commits change them, also those so near to
- * each other that the time is the same. */
+/* The state of a file. `ends` is a hash of its first and last bytes: it tells commits apart that
+ * follow each other within the resolution of the times. */
 typedef struct file_state {
     int64_t size, changed_at[2]; /* ns: contents, contents or attributes */
     uint64_t number, ends;

@@ -159,7 +159,7 @@ typedef struct range {
     int64_t start, size;
 } range;
 
-/* Reads digits. False if there are none, or the number is too large. */
+/* Reads a number. Returns false without a digit, and if the number is too large. */
 static bool take_number(const char **text, int64_t *out)
 {
     const char *at = *text;

@@ -160,8 +160,8 @@ static void scatter(const work *w, const int64_t *first, const uint8_t *items)
     }
 }
 
-/* Reads the stored bytes of the next chunk; *size is 0 if there are none. Returns false at the end,
- * and after a failure. */
+/* Reads the stored bytes of the next chunk; *size is 0 if the chunk is not stored. Returns false
+ * at the end, and after a failure. */
 static bool take(work *w, scratch *s, int64_t *first, size_t *size, uint32_t *mask)
 {
     const h5_chunk_box *b = w->box;

@@ -416,7 +416,7 @@ static bool put_any_length(const writer *w, hid_t object, const char *name, cons
 }
 
 /* Puts a value with the type that the attribute `_types` names: "ascii 5", "utf-8" (of any length),
- * "null <i8". False if there is none, or if the value does not fit. */
+ * "null <i8". Returns false if `_types` has no entry for it, or if the value does not fit. */
 static bool put_typed(const writer *w, hid_t object, const foreign_node *node,
                       const foreign_attribute *a)
 {
@@ -1098,7 +1098,7 @@ static cli_exit make_bare(writer *w, char *path, int64_t length, bool grows)
 }
 
 /* Sets *out to the path of an axis' scale, to be freed: a coordinate in the nearest group, or a
- * dimension without a variable, which is made if there is none. NULL if its name is only a label. */
+ * dimension without a variable, which is made if it is missing. NULL if its name is only a label. */
 static cli_exit find_scale(writer *w, const array *a, int d, char **out)
 {
     bool listed;

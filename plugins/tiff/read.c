@@ -251,7 +251,7 @@ static bool shape_of_tifffile(const char *text, const int64_t *page, int n_page,
     return true;
 }
 
-/* Returns the number behind `name`; 1 if there is none. */
+/* Returns the number that follows `name`; 1 if no number follows. */
 static int64_t number_after(const char *text, const char *name)
 {
     const char *at = strstr(text, name);

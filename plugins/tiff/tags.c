@@ -226,7 +226,7 @@ static bool set_value(TIFF *tif, const TIFFField *f, packed_value value,
     return true;
 }
 
-/* Returns the type of a tag that has a value of the map; TIFF_NOTYPE if there is none. */
+/* Returns the type of a tag that has a value of the map; TIFF_NOTYPE if no type fits. */
 static TIFFDataType type_of_value(const caterva_value *head)
 {
     if (head->kind == CATERVA_VALUE_TEXT) return TIFF_ASCII;

@@ -113,7 +113,7 @@ static char *url_in(const char *url, const char *name)
     return joined;
 }
 
-/* Sets *ndim to the length of the member `shape`; -1: there is none. */
+/* Sets *ndim to the length of the member `shape`, or to -1 without this member. */
 static cv_status count_axes(const cv_buffer *text, int *ndim, cv_error *err)
 {
     cv_buffer value = {0};
