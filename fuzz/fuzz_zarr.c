@@ -127,7 +127,7 @@ static void read_in_tree(caterva_status expected)
     caterva_tree_close(tree, NULL);
 }
 
-/* A group that is none, or that has a shard which is no frame, is not deleted. */
+/* caterva_delete refuses a directory that is not a group, or that has a shard that is not a frame. */
 static void remove_all(void)
 {
     static const char *const names[] = {"x/c/0/0/0",   "x/c/0/0",   "x/c/0", "x/c",
