@@ -293,7 +293,10 @@ int main(int argc, char **argv)
 {
     rng r = rng_from_seed(seed_argument(argc, argv, 1));
     uint64_t rounds = number_argument(argc, argv, 2, 40);
+    /* One of its stores ends with a chunk's table, which has the checksum of a Zarr index. */
+    rng known = rng_from_seed(UINT64_C(0x0006612cc45e1ddb));
     blob b;
+    for (int i = 0; i < 40; i++) live(&known);
     for (uint64_t i = 0; i < rounds; i++) live(&r);
     long n = 0;
     for (int waves = 0; waves < 2; waves++) {
