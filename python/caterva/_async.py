@@ -27,7 +27,8 @@ _outstanding: set[Reading] = set()
 _alive: weakref.WeakSet[Reading] = weakref.WeakSet()  # including completed ones
 _ended = False
 
-_PARENTS = "the read was begun before a fork: only the parent process can wait for it"  # as in C
+# As in C.
+_PARENTS = "the read was begun before a fork: only the parent process can wait for it"
 
 
 class Reading(concurrent.futures.Future[AnyArray]):

@@ -65,8 +65,8 @@ def place_to_create(path: Path | None) -> str:
     suffix = os.path.splitext(place)[1].lower()
     if suffix in OTHERS and "::" not in place:
         message = (
-            f"{shown(place)} has the suffix of another format: an array is a Blosc2 frame, name "
-            f"it .b2nd; {OTHERS[suffix]}"
+            f"{shown(place)} has the suffix of another format: an array is a Blosc2 frame, "
+            f"name it .b2nd; {OTHERS[suffix]}"
         )
         raise make(Status.EINVAL, 0, -1, message, place)
     return place

@@ -100,9 +100,9 @@ class Tree(Group):
         A file that is listed, moved or deleted counts 4 KiB, as does each array and group of a
         commit; large attributes of groups count their size. A commit also counts the bytes of
         the items that it encodes. Other calls on arrays do not count: arrays have a
-        ``progress`` of their own. `pack`, `unpack`, `verify` and `repair` call only their ``progress`` argument. A
-        deletion that is stopped has deleted nothing, or the whole group; files that are left
-        then are deleted by the next deletion or opening for writing.
+        ``progress`` of their own. `pack`, `unpack`, `verify` and `repair` call only their
+        ``progress`` argument. A deletion that is stopped has deleted nothing, or the whole
+        group; files that are left then are deleted by the next deletion or opening for writing.
 
         Examples
         --------

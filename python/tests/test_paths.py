@@ -399,6 +399,6 @@ def test_an_array_cannot_have_the_suffix_of_another_format(suffix: str) -> None:
 
 def test_a_numpy_file_names_the_command_that_converts_it() -> None:
     np.save("n.npy", np.arange(3))
-    with pytest.raises(caterva.CorruptError, match="caterva convert .*n.npy OUT.b2nd") as e:
+    with pytest.raises(caterva.CorruptError, match=r"caterva convert .*n\.npy OUT\.b2nd") as e:
         caterva.open("n.npy")
     assert e.value.errno == errno.EBADMSG

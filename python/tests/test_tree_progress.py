@@ -59,7 +59,7 @@ def test_a_tree_hears_of_its_calls() -> None:
 
 
 def test_trees_and_their_arrays_report_apart() -> None:
-    """A tree reports an array's bytes only while it commits them, an array no files of its tree."""
+    """A tree reports an array's bytes while it commits them; an array no files of its tree."""
     heard: dict[str, list[tuple[int, int]]] = {"tree": [], "array": []}
     with caterva.open_tree("t.b2d", "w") as t:
         t.progress = lambda done, total: heard["tree"].append((done, total))

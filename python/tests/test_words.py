@@ -79,7 +79,9 @@ def test_ints_are_ints_and_nothing_else(name: str) -> None:
     assert caterva.load("x").tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("name", ["overwrite", "dictionary", "read_ahead", "unchecked", "end_zarr"])
+@pytest.mark.parametrize(
+    "name", ["overwrite", "dictionary", "read_ahead", "unchecked", "end_zarr"]
+)
 def test_flags_are_true_or_false(name: str) -> None:
     caterva.save("x", [1, 2])
 
