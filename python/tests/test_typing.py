@@ -1,4 +1,4 @@
-"""The stubs match the extension, and mypy accepts the package."""
+"""The stubs match the extension; mypy and ruff accept the package."""
 
 from __future__ import annotations
 
@@ -23,6 +23,13 @@ def test_stubs_are_the_extensions() -> None:
 
 def test_the_package_keeps_to_its_types() -> None:
     run_python(["-m", "mypy", "--strict", "-p", "caterva"])
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
+def test_ruff_finds_nothing(command: list[str]) -> None:
+    pytest.importorskip("ruff")
+    root = Path(__file__).parents[2]
+    run_python(["-m", "ruff", *command, "--no-cache", "python"], root)
 
 
 def test_what_users_write_is_checked(empty_folder: Path) -> None:
