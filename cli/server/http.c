@@ -313,7 +313,6 @@ static enum MHD_Result queue_part(exchange *e, struct MHD_Connection *connection
     }
     (void)MHD_add_response_header(response, "Cache-Control",
                                   a->status == MHD_HTTP_OK ? "no-cache" : "no-store");
-    if (is_crowded(e->server)) (void)MHD_add_response_header(response, "Connection", "close");
     if (a->is_page)
         (void)MHD_add_response_header(response, "Content-Security-Policy", policy);
     if (a->status == MHD_HTTP_SERVICE_UNAVAILABLE)
