@@ -108,7 +108,7 @@ BELOW = rooms_below()
 ROOMS = {*BELOW, "top", "cli", *("cli/" + room for room in CLI), "examples"}
 CURL = {"src/remote/wire.c"}                 # may include libcurl's header
 ENVIRONMENT = {"src/base/os_process.c"}      # may read the environment
-ZARR = {"cli/foreign/zarr.c"}                # may decode buffers of Blosc 1
+ZARR = {"cli/foreign/zarr_chunks.c"}         # may decode buffers of Blosc 1
 CODEC_LIBRARY = re.compile(r"^(blosc2|b2nd)\.h$|^blosc2/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SPEAKS = re.compile(r"\b(stderr|stdout|(?:v?printf|puts|putchar|perror|getenv|secure_getenv)(?=\())")
