@@ -652,17 +652,14 @@ static cli_exit set_dims_2(foreign_node *node, const metadata *m)
     return set_missing(node, fill, &done);
 }
 
-/* Fails if the array is a damaged array of this library. It is in a hierarchy with arrays of others,
- * and what reads it here does not know its seal. */
-static cli_exit check_own(const char *folder)
+/* Finds out whether a shard is an array of this library, in a hierarchy with arrays of others. */
+static cli_exit find_own(const char *folder, zarr_array *a)
 {
     caterva_array *array;
     caterva_error err;
-    if (caterva_open(folder, NULL, &array, &err) == CATERVA_OK) {
-        caterva_discard(array);
-        return CLI_OK;
-    }
-    return err.code == CATERVA_ECORRUPT ? cli_fail_array(folder, &err) : CLI_OK;
+    a->is_own = caterva_open(folder, NULL, &array, &err) == CATERVA_OK;
+    if (a->is_own) caterva_discard(array);
+    return a->is_own || err.code != CATERVA_ECORRUPT ? CLI_OK : cli_fail_array(folder, &err);
 }
 
 static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
@@ -674,9 +671,9 @@ static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
     CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
                             : read_array_2(r, node, m->json, a));
     CLI_TRY(check_chunks(r, node, a));
-    if (a->sharded) CLI_TRY(check_own(folder));
+    if (a->sharded) CLI_TRY(find_own(folder, a));
     if (m->version == 2) CLI_TRY(set_dims_2(node, m));
-    return zarr_find_blocks(r->file, node, a);
+    return a->is_own ? CLI_OK : zarr_find_blocks(r->file, node, a);
 }
 
 static cli_exit add_folder(foreign_file *file, const char *folder, const char *key, int depth);
@@ -738,6 +735,7 @@ static void free_array(void *own)
     free(a->folder);
     free(a->last.items);
     free(a->entries);
+    caterva_discard(a->frame);
     pthread_mutex_destroy(&a->lock);
     free(a);
 }

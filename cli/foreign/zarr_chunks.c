@@ -402,6 +402,28 @@ static int threads_for(const task *t, int most)
     return (int)(n < room ? n : room);
 }
 
+/* The file's `own` is the one array that is open. */
+static cli_exit read_own(foreign_file *self, const foreign_node *node, const int64_t *start,
+                         const int64_t *stop, void *dst)
+{
+    zarr_array *a = node->own, *before = self->own;
+    caterva_open_options options = CATERVA_OPEN_INIT;
+    caterva_error err;
+    size_t size = (size_t)node->item_size;
+    for (int d = 0; d < node->ndim; d++) size *= (size_t)(stop[d] - start[d]);
+    if (before != a && before) {
+        caterva_discard(before->frame);
+        before->frame = NULL;
+    }
+    self->own = a;
+    options.threads = self->threads;
+    if (!a->frame && caterva_open(a->folder, &options, &a->frame, &err) != CATERVA_OK)
+        return cli_fail_array(a->folder, &err);
+    return caterva_read(a->frame, start, stop, dst, size, &err) == CATERVA_OK
+               ? CLI_OK
+               : cli_fail_array(a->folder, &err);
+}
+
 cli_exit zarr_read_items(foreign_file *self, const foreign_node *node, const int64_t *start,
                          const int64_t *stop, void *dst)
 {
@@ -411,6 +433,7 @@ cli_exit zarr_read_items(foreign_file *self, const foreign_node *node, const int
     task t = {.node = node, .start = start, .stop = stop, .dst = dst,
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (int d = 0; d < node->ndim; d++) t.next[d] = start[d] / node->chunk_shape[d];
+    if (a->is_own) return read_own(self, node, start, stop, dst);
     zarr_begin();
     int threads = threads_for(&t, self->threads);
     while (n < threads - 1 && pthread_create(&others[n], NULL, read_in_thread, &t) == 0) n++;

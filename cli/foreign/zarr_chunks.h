@@ -42,6 +42,8 @@ typedef struct zarr_array {
     pthread_mutex_t lock;
     int64_t shard_at[CATERVA_MAX_DIMS];
     uint64_t *entries; /* offset and size of each chunk of the shard; NULL: the shard is missing */
+    bool is_own;          /* it is an array of this library, which reads it and knows its checksums */
+    caterva_array *frame; /* then, while it is the file's `own` */
 } zarr_array;
 
 /* Begins a call that reports at most one failure. */

@@ -76,6 +76,30 @@ class Hierarchies(ForeignCase):
         self.ok("convert", f"{self.path('g.h5')}::/a/b", self.path("part.zarr"))
         self.assertEqual(list(zarr.open_group(self.path("part.zarr"), mode="r")), ["x"])
 
+    def test_damage_beside_arrays_of_others(self):
+        """An array of ours is checked as elsewhere if a hierarchy has arrays of others, too."""
+        store, items = self.path("mixed.zarr"), np.arange(4096, dtype="i4").reshape(64, 64)
+        group = zarr.create_group(store)
+        group.create_array("theirs", data=items, chunks=(16, 16))
+        np.save(self.path("x.npy"), items)
+        self.ok("convert", self.path("x.npy"), f"{store}/ours", "--to", "zarr", "--blocks", "16,16")
+        text = self.ok("get", f"{store}::/ours")
+        self.assertEqual(text, self.ok("get", f"{store}::/theirs"))
+        self.ok("convert", store, self.path("good.b2d"))
+        shard = f"{store}/ours/c/0/0"
+        with open(shard, "rb") as file:
+            good = file.read()
+        found = 0
+        for at in range(len(good) // 2, len(good), len(good) // 50):
+            bad = bytearray(good)
+            bad[at] ^= 16
+            with open(shard, "wb") as file:
+                file.write(bad)
+            status, out, _ = run("get", f"{store}::/ours")
+            found += status == 4
+            self.assertTrue(status == 4 or out == text, f"byte {at}: {status}")
+        self.assertGreater(found, 10)
+
     def test_back_to_trees(self):
         """A hierarchy of ours, a tree or a group in one becomes a tree, with all attributes."""
         ds = data_set()
