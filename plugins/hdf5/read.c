@@ -229,7 +229,8 @@ static cli_exit set_labels(const reader *r, foreign_node *node)
     size_t head = values_begin(&list, CATERVA_VALUE_LIST);
     for (int d = 0; d < own->ndim; d++) {
         const char *label = own->labels[d];
-        if (label && scale_of(r, own, d) && strcmp(label, node->dims[d]) == 0) label = NULL;
+        if (label && scale_of(r, own, d) && node->dims[d] && strcmp(label, node->dims[d]) == 0)
+            label = NULL;
         any = any || label;
         if (label)
             values_add_text(&list, label, strlen(label));
@@ -264,6 +265,59 @@ static cli_exit set_maxshape(const reader *r, foreign_node *node)
     return CLI_OK;
 }
 
+/* Whether a group is `above`, or in it. */
+static bool is_in(const char *group, const char *above)
+{
+    size_t size = above[1] ? strlen(above) : 0;
+    return strncmp(group, above, size) == 0 && (group[size] == '/' || !group[size]);
+}
+
+/* Returns the dimension that a name means in a tree: that of the group, or of the nearest group above
+ * it. NULL: none. */
+static const scale *find_meant(const reader *r, size_t group, const char *name)
+{
+    const scale *found = NULL;
+    const foreign_node *nodes = r->file->nodes;
+    for (const scale *s = r->scales; s < r->scales + r->n_scales; s++)
+        if (strcmp(s->name, name) == 0 && is_in(nodes[group].key, nodes[s->group].key) &&
+            (!found || is_in(nodes[s->group].key, nodes[found->group].key)))
+            found = s;
+    return found;
+}
+
+/* Whether another dimension of this name is that of an axis of a node before `end`, in the group. */
+static bool is_name_taken(const reader *r, size_t end, const scale *wanted, size_t group)
+{
+    for (size_t i = 0; i < end; i++) {
+        const dataset *own = r->file->nodes[i].own;
+        for (int d = 0; own && own->group == group && d < own->ndim; d++) {
+            const scale *s = scale_of(r, own, d);
+            if (s && s != wanted && strcmp(s->name, wanted->name) == 0) return true;
+        }
+    }
+    return false;
+}
+
+/* Names axis `d` of node `i`. A tree knows dimensions by name: a scale that is in neither the group nor one
+ * above it is a loss, and its name too if that means another one. */
+static cli_exit name_axis(reader *r, size_t i, int d, const scale *s)
+{
+    foreign_node *node = &r->file->nodes[i];
+    size_t group = ((const dataset *)node->own)->group;
+    const scale *meant = s->group == group ? s : find_meant(r, group, s->name);
+    const char *above = r->file->nodes[s->group].key;
+    if (meant != s)
+        CLI_TRY(foreign_lose(r->file, "%s: the scale of axis %d, which is elsewhere: %s/%s",
+                             node->key, d, above[1] ? above : "", s->name));
+    if (meant ? meant == s : !is_name_taken(r, i + 1, s, group))
+        return foreign_set_dim(node, d, s->name);
+    if (node->dims) {
+        free(node->dims[d]); /* its label */
+        node->dims[d] = NULL;
+    }
+    return CLI_OK;
+}
+
 static cli_exit name_axes(reader *r)
 {
     if (r->n_scales) qsort(r->scales, r->n_scales, sizeof *r->scales, by_address);
@@ -274,7 +328,7 @@ static cli_exit name_axes(reader *r)
         for (int d = 0; own && d < own->ndim; d++) {
             const scale *s = scale_of(r, own, d);
             if (!s) continue;
-            CLI_TRY(foreign_set_dim(node, d, s->name));
+            CLI_TRY(name_axis(r, i, d, s));
             if (s->grows && (int64_t)s->length > node->shape[d])
                 node->shape[d] = (int64_t)s->length;
         }
@@ -300,9 +354,7 @@ static void find_rivals(reader *r)
             for (size_t k = first; k < end; k++) {
                 const char *above = r->file->nodes[r->scales[k].group].key;
                 const char *key = r->file->nodes[r->scales[i].group].key;
-                size_t size = above[1] ? strlen(above) : 0;
-                if (strlen(key) > size + !size && strncmp(key, above, size) == 0 && key[size] == '/')
-                    r->scales[i].has_rival = true;
+                if (i != k && is_in(key, above)) r->scales[i].has_rival = true;
             }
     }
 }

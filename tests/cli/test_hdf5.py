@@ -1,6 +1,7 @@
 """HDF5 files there and back: what h5py, hdf5plugin and netCDF4 write, compared with NumPy."""
 
 import base64
+import json
 import lzma
 import resource
 import signal
@@ -218,6 +219,27 @@ class Hdf5(ForeignCase):
         self.assertEqual(self.attributes(tree / "y.b2nd")["dims"], ["y", "x"])
         self.assertEqual(self.attributes(tree / "a.b2nd")["_maxshape"], [None, 10])
         self.same_files(path, self.back(path))
+
+    def test_scales_in_other_groups(self):
+        """A tree knows dimensions by name: one that is not in a group above is a loss."""
+        with h5py.File(self.path("s.h5"), "w") as file:
+            for group, length in (("coords", 3), ("data", 3), ("c", 4), ("e", 5)):
+                file[f"{group}/t"] = np.arange(length) * 10.0
+                file[f"{group}/t"].make_scale("t")
+            for name, scale in (("data/near", "data"), ("data/far", "coords"), ("x/a", "coords"),
+                                ("x/b", "c"), ("e/inner/v", "e")):
+                file[name] = np.zeros(len(file[scale]["t"]))
+                file[name].dims[0].attach_scale(file[scale]["t"])
+        status, _, err = run("convert", self.path("s.h5"), self.path("s.b2d"))
+        self.assertEqual(status, 0, err)
+        losses = sorted(line.split(": the scale of axis 0, which is elsewhere: ")
+                        for line in err.splitlines() if "elsewhere" in line)
+        self.assertEqual([(one.split()[-1], two) for one, two in losses],
+                         [("/data/far", "/coords/t"), ("/x/a", "/coords/t"), ("/x/b", "/c/t")])
+        info = {name: json.loads(self.ok("info", "--json", f"{self.path('s.b2d')}::/{name}"))
+                for name in ("data/near", "data/far", "x/a", "x/b", "e/inner/v")}
+        self.assertEqual([one.get("dims") for one in info.values()], [["t"], None, ["t"], None, ["t"]])
+        self.assertNotEqual(run("convert", "--strict", self.path("s.h5"), self.path("t.b2d"))[0], 0)
 
     def test_dimensions_that_have_the_name_of_an_array(self):
         """The items stay under their name, and the dimension gets another one."""
