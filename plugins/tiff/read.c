@@ -229,7 +229,21 @@ static bool holds(const prefix *p, size_t n_pages)
     return p->n > 0 && product == (double)n_pages;
 }
 
-/* tifffile's description, {"shape": [2, 3, 480, 640]}: the last axes are those of a page. */
+/* Names axes by the letters of tifffile, one for each of `n` sizes; Q is an axis without a name. */
+static void name_by_letters(const char *text, int n, prefix *p)
+{
+    static const char key[] = "\"axes\": \"", names[] = "a\0b\0c\0d\0e\0f\0g\0h\0i\0j\0k\0l\0m\0"
+                                                   "n\0o\0p\0q\0r\0s\0t\0u\0v\0w\0x\0y\0z";
+    const char *letters = strstr(text, key);
+    if (!letters || strcspn(letters + sizeof key - 1, "\"") != (size_t)n) return;
+    letters += sizeof key - 1;
+    for (int i = 0; i < p->n; i++)
+        if (letters[i] >= 'A' && letters[i] <= 'Z' && letters[i] != 'Q')
+            p->name[i] = names + 2 * (letters[i] - 'A');
+}
+
+/* tifffile's description, {"shape": [2, 3, 480, 640], "axes": "TZYX"}: the last axes are those of a
+ * page. */
 static bool shape_of_tifffile(const char *text, const int64_t *page, int n_page, prefix *p)
 {
     static const char begin[] = "{\"shape\": [";
@@ -242,12 +256,14 @@ static bool shape_of_tifffile(const char *text, const int64_t *page, int n_page,
         if (end == text) break;
         n++;
     }
+    int n_letters = n;
     if (n > n_page && sizes[n - 1] == 1 && page[n_page - 1] != 1)
         n--; /* has no place in a page */
     for (int i = 1; i <= n_page; i++)
         if (n < n_page || sizes[n - i] != page[n_page - i]) return false;
     for (int i = 0; i < n - n_page; i++)
         if (!add_axis(p, NULL, sizes[i])) return false;
+    name_by_letters(text, n_letters, p);
     return true;
 }
 

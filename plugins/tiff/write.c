@@ -79,22 +79,45 @@ static void set_resolution(TIFF *tif, const foreign_node *node, const tiff_layou
     TIFFSetField(tif, TIFFTAG_XRESOLUTION, 1 / (spacing[y + 1] * cm));
 }
 
-/* Sets the description: that of the array, or the shape as tifffile writes it. */
-static void set_description(TIFF *tif, const foreign_node *node)
+/* Returns the description, to be freed: that of the array, with its shape if it is tifffile's
+ * ({"shape": [2, 3], ...}), or the shape alone. *drops: what the array's says of other axes. NULL after a
+ * reported lack of memory. */
+static char *make_description(const foreign_node *node, bool *drops)
 {
-    size_t size;
-    const char *text = values_text(values_of(node, "description"), &size);
-    char shape[CATERVA_MAX_DIMS * 22 + 16] = "{\"shape\": [";
-    size_t used = strlen(shape);
-    if (text && (size < used || strncmp(text, shape, used) != 0)) {
-        tiff_set_text(tif, TIFFTAG_IMAGEDESCRIPTION, text, size);
-        return;
-    }
+    static const char begin[] = "{\"shape\": [";
+    char shape[CATERVA_MAX_DIMS * 22 + 16];
+    size_t size, used = 0;
+    const char *given = values_text(values_of(node, "description"), &size);
+    char *text = cli_alloc((given ? size : 0) + sizeof begin + sizeof shape), *rest = text;
+    *drops = false;
+    if (!text) return NULL;
+    memcpy(text, given ? given : "", given ? size : 0);
+    text[given ? size : 0] = '\0';
+    bool is_shape = strncmp(text, begin, sizeof begin - 1) == 0;
+    if (given && !is_shape) return text;
     for (int d = 0; d < node->ndim; d++)
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", d ? ", " : "",
                                  (long long)node->shape[d]);
-    snprintf(shape + used, sizeof shape - used, "]}");
-    TIFFSetField(tif, TIFFTAG_IMAGEDESCRIPTION, shape);
+    int n = 0;
+    int64_t last = 0;
+    for (char *at = text + (is_shape ? sizeof begin - 1 : 0), *end; is_shape; n++) {
+        int64_t one = strtoll(at, &end, 10);
+        rest = at;
+        if (end == at) break;
+        last = one;
+        at = end + strspn(end, ", ");
+    }
+    /* tifffile adds an axis of one item to pages without samples. */
+    if (n == node->ndim + 1 && last == 1) used += (size_t)snprintf(shape + used, 4, ", 1"), n--;
+    bool fits = is_shape && n == node->ndim && *rest == ']';
+    *drops = is_shape && !fits && strcmp(rest, "]}") != 0;
+    if (fits)
+        memmove(text + sizeof begin - 1 + used, rest, strlen(rest) + 1);
+    else
+        strcpy(text + sizeof begin - 1 + used, "]}");
+    memcpy(text, begin, sizeof begin - 1);
+    memcpy(text + sizeof begin - 1, shape, used);
+    return text;
 }
 
 static void set_colour_map(TIFF *tif, const foreign_node *node, const tiff_layout *l)
@@ -154,7 +177,11 @@ static cli_exit begin_page(foreign_writer *self)
     if (l->photometric == PHOTOMETRIC_PALETTE) set_colour_map(tif, w->first, l);
     w->has_page = true;
     if (w->page > 0) return CLI_OK;
-    set_description(tif, w->first);
+    bool drops;
+    char *description = make_description(w->first, &drops);
+    if (!description) return CLI_IO;
+    tiff_set_text(tif, TIFFTAG_IMAGEDESCRIPTION, description, strlen(description));
+    free(description);
     CLI_TRY(tiff_tags_from_map(self, tif, w->first));
     set_resolution(tif, w->first, l);
     return CLI_OK;
@@ -319,6 +346,10 @@ static cli_exit lose(foreign_writer *self, const foreign_node *node)
     if (!node->is_group && strcmp(node->dtype, "|b1") == 0)
         CLI_TRY(
             foreign_lose_writing(self, "%s: the dtype bool, which becomes uint8", node->key));
+    bool drops = false;
+    if (!node->is_group) free(make_description(node, &drops));
+    if (drops)
+        CLI_TRY(foreign_lose_writing(self, "%s: what its description says of other axes", node->key));
     for (size_t i = 0; i < node->n_attributes; i++) {
         char name[72];
         snprintf(name, sizeof name, " %.64s ", node->attributes[i].name);

@@ -360,7 +360,7 @@ def read_tiff(stack: ExitStack, place: str) -> Contents:
             if hasattr(array, "members"):
                 array = array["0"]
             axes = page.get_axes(squeeze=True) if hasattr(page, "get_axes") else page.axes
-            dims = ["sample" if a == "S" else a.lower() for a in axes]
+            dims = [{"S": "sample", "Q": None}.get(a, a.lower()) for a in axes]
             spacing = attrs.get("spacing")
             own = dict(attrs)
             if spacing is not None:

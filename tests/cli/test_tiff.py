@@ -109,6 +109,7 @@ class Tiff(ForeignCase):
                               ({"ome": True, "metadata": {"axes": "TZCYX"}}, ["t", "z", "c", "y", "x"]),
                               ({"ome": True, "metadata": {"axes": "CTZYX"}}, ["c", "t", "z", "y", "x"]),
                               ({}, [None, None, None, "y", "x"]),
+                              ({"metadata": {"axes": "TQCYX", "unit": "um"}}, ["t", None, "c", "y", "x"]),
                               ({"metadata": None}, ["page", "y", "x"])):
             tifffile.imwrite(path, values, photometric="minisblack", **options)
             b2nd = self.converted(path)
@@ -124,6 +125,21 @@ class Tiff(ForeignCase):
             if description:
                 with tifffile.TiffFile(self.path("b.tif")) as file:
                     self.assertEqual(file.pages[0].description, description)
+
+    def test_descriptions_of_other_shapes(self):
+        """What tifffile's description says beside the shape stays if the axes are the same."""
+        values = np.arange(2 * 3 * 5 * 6, dtype="u2").reshape(2, 3, 5, 6)
+        tifffile.imwrite(self.path("a.tif"), values, photometric="minisblack",
+                         metadata={"axes": "TZYX", "unit": "um"})
+        part, back = self.path("part.b2nd"), self.path("b.tif")
+        self.ok("convert", self.path("a.tif"), part, "--select", ":,1:,:,:")
+        self.ok("convert", part, back, "--strict")
+        with tifffile.TiffFile(back) as file:
+            self.assertEqual((file.series[0].axes, file.shaped_metadata[0]["unit"]), ("TZYX", "um"))
+            self.assertEqual(file.series[0].shape, (2, 2, 5, 6))
+        self.ok("convert", self.path("a.tif"), part, "-f", "--select", "1,:,:,:")
+        status, _, err = run("convert", part, back, "-f")
+        self.assertEqual((status, "says of other axes" in err), (0, True), err)
 
     def test_several_arrays(self):
         path, tree = self.path("a.tif"), self.path("a.b2z")
