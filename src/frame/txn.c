@@ -599,6 +599,8 @@ static bool share(cv_txn *txn, const cv_put *put, const cv_stored_chunk *stored,
 
 void cv_txn_set_dual(cv_txn *txn) { txn->is_dual = true; }
 
+bool cv_txn_is_dual(const cv_txn *txn) { return txn->is_dual; }
+
 /* Rewrites the chunk into `dual`, and makes a new table. */
 static cv_status put_dual(cv_txn *txn, int64_t chunk, const uint8_t *bytes, size_t size,
                           cv_buffer *dual, cv_error *err)

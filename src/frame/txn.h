@@ -95,6 +95,7 @@ cv_status cv_txn_put_special(cv_txn *txn, int64_t chunk, cv_ref_kind kind, cv_er
 /* From now on chunks are stored in the form of format/dual.h, for which cv_dual_fits must be true.
  * Call before the first is put. */
 void cv_txn_set_dual(cv_txn *txn);
+bool cv_txn_is_dual(const cv_txn *txn);
 
 /* A chunk that has a block table already. */
 typedef struct cv_stored_chunk {

@@ -105,6 +105,28 @@ class Written(Zarr):
             added = after["stored_bytes"] - before["stored_bytes"]
             self.assertTrue(80 <= added <= 400, added)  # 20 for each of 4 blocks, and short runs
 
+    def test_damaged_blocks_are_not_moved(self):
+        """The checksums of a moved chunk are made anew: those of its source are compared before."""
+        rng = np.random.default_rng(4)
+        for name, items, options in (("noise", rng.integers(0, 256, 40000).astype("u1"), ()),
+                                     ("steps", rng.integers(0, 50, (100, 200)).astype("<i2"),
+                                      ("--codec", "lz4"))):
+            np.save(self.path("x.npy"), items)
+            source, dual = self.path(f"{name}.b2nd"), self.path(f"{name}.zarr")
+            self.ok("convert", self.path("x.npy"), source, *options)
+            self.ok("repack", source, dual, "--zarr")
+            shard = self.shard(dual.name, items.ndim)
+            for path in (source, shard):
+                good = path.read_bytes()
+                size = struct.unpack_from(">Q", good, 16)[0]  # of the frame
+                for at in range(size // 5, size // 2, size // 20):
+                    path.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1:])
+                    opened = source if path == source else dual
+                    status, _, err = run("repack", opened, self.path("out.zarr"), "--zarr")
+                    self.assertEqual((status, "chunk" in err), (4, True), f"{opened} {at}: {err}")
+                    self.assertFalse(self.path("out.zarr").exists())
+                path.write_bytes(good)
+
     def test_what_does_not_fit_is_adapted(self):
         items = smooth((50, 40))
         for partition, cparams, sentence in (

@@ -130,7 +130,7 @@ static cv_status copy_stored(const cv_source *source, const cv_chunk_ref *ref, c
         const uint8_t *bytes = cv_staged_chunk(worker->staged, ref);
         if (!bytes)
             status = cv_fetch_chunk(source->frame, layout, &worker->packed, &bytes, err);
-        if (status == CV_OK && source->checks)
+        if (status == CV_OK && (source->checks || cv_txn_is_dual(to))) /* gets new checksums */
             status = cv_layout_check_chunk(layout, ref, bytes, err);
         if (status == CV_OK)
             status = put_stored(source, layout, ref, bytes, to, number, worker, err);
