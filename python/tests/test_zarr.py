@@ -145,6 +145,10 @@ def test_writing_ends_it() -> None:
         a.append(ITEMS)
     with caterva.open("a.zarr") as a:
         assert a.verify().ok and not a.verify().damages
+    with shard.open("ab") as file:
+        file.write(b"remains of a killed writer")
+    with caterva.open("a.zarr") as a:
+        assert a.verify().ok and not a.verify().damages
     with pytest.raises(ValueError, match="checksum"):
         zarr.open_array("a.zarr", mode="r")[...]
 

@@ -491,27 +491,22 @@ static cv_status check_meta(caterva_array *array, const cv_snapshot *snapshot,
                    CV_ZARR_META, at);
 }
 
+/* `quick`: only the index. */
 static cv_status check_shard(caterva_array *array, cv_snapshot *snapshot, bool quick,
-                             cv_error *err)
+                             bool *ended, cv_error *err)
 {
     bool found;
+    uint64_t size;
+    CV_TRY(cv_store_size(array->frame->store, CV_FRAME_OBJECT, &size, err));
+    *ended = size == snapshot->header.frame_size;
+    if (*ended) return CV_OK;
     CV_TRY(cv_shard_find(array->frame, snapshot, &found, err));
     if (quick && !found)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)snapshot->header.frame_size,
                        "the index of the Zarr array is damaged: checksum differs");
     if (quick) return CV_OK;
     cv_shard shard = shard_of(array, snapshot);
-    return cv_shard_check(&shard, err);
-}
-
-/* Whether the file ends with the frame, as caterva_open_options.end_zarr leaves it: no Zarr array. */
-static cv_status look_for_end(caterva_array *array, const cv_snapshot *snapshot, bool *ended,
-                              cv_error *err)
-{
-    uint64_t size;
-    CV_TRY(cv_store_size(array->frame->store, CV_FRAME_OBJECT, &size, err));
-    *ended = size == snapshot->header.frame_size;
-    return CV_OK;
+    return cv_shard_check(&shard, ended, err);
 }
 
 cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,
@@ -526,12 +521,10 @@ cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick
     bool is_near = !is_far && array->path &&
                    cv_zarr_look(cv_dir_here, array->path, &shard) == CV_ZARR_ARRAY;
     if (!is_far && !is_near) return CV_OK;
-    CV_TRY(look_for_end(array, snapshot, &ended, err));
-    if (ended) return CV_OK;
-    cv_status status = check_shard(array, snapshot, quick, &error);
+    cv_status status = check_shard(array, snapshot, quick, &ended, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;
-    if (status == CV_OK && !is_far)
+    if (status == CV_OK && !is_far && !ended)
         status = check_meta(array, snapshot, &expected, &found, &error);
     if (status == CATERVA_ECORRUPT) report(context, &error);
     if (status == CATERVA_ECORRUPT) status = CV_OK;

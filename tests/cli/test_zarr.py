@@ -526,8 +526,13 @@ class Damaged(Zarr):
         with self.shard().open("ab") as file:
             file.write(b"x")
         self.assertIn("behind", run("verify", self.path("a.zarr"))[1].decode())
-        os.truncate(self.shard(), size - 1)
-        self.assertNotEqual(run("verify", self.path("a.zarr"))[0], 0)
+        for end in (size - 1, (size + self.frame_end) // 2, self.frame_end + 1):
+            os.truncate(self.shard(), end)
+            self.assertNotEqual(run("verify", self.path("a.zarr"))[0], 0, end)
+        with self.shard().open("ab") as file:  # as after end_zarr, and the kill of a writer
+            file.truncate(self.frame_end)
+            file.write(b"remains")
+        self.assertIn(": ok, ", self.text("verify", self.path("a.zarr")))
 
     def test_killed(self):
         """The old array or the new one has the name, whenever the program is killed."""

@@ -293,45 +293,54 @@ cv_status cv_shard_find(const cv_frame *frame, const cv_snapshot *snapshot, bool
 
 typedef struct checking {
     cv_store *store;
-    uint64_t pos;
+    uint64_t stored; /* the end of the file */
+    uint64_t pos;    /* of the next byte that belongs there */
+    uint64_t bad;    /* the first byte that differs, or `stored`; UINT64_MAX: none */
     cv_buffer found;
 } checking;
 
 static cv_status compare(void *context, const uint8_t *bytes, size_t size, cv_error *err)
 {
     checking *c = context;
-    uint64_t stored;
-    CV_TRY(cv_store_size(c->store, CV_FRAME_OBJECT, &stored, err));
-    if (stored < c->pos + size)
-        return cv_fail(
-            err, CATERVA_ECORRUPT, (int64_t)stored,
-            "the file ends at byte %llu, in the blocks or the index of the Zarr array",
-            (unsigned long long)stored);
-    CV_TRY(cv_buffer_resize(&c->found, size, err));
-    CV_TRY(cv_store_read(c->store, CV_FRAME_OBJECT, c->pos, c->found.data, size, err));
-    for (size_t i = 0; i < size; i++)
-        if (c->found.data[i] != bytes[i])
-            return cv_fail(
-                err, CATERVA_ECORRUPT, (int64_t)(c->pos + i),
-                "the blocks or the index of the Zarr array are damaged at byte %llu",
-                (unsigned long long)(c->pos + i));
+    uint64_t pos = c->pos, left = c->stored > pos ? c->stored - pos : 0;
+    size_t there = left < size ? (size_t)left : size;
     c->pos += size;
+    if (c->bad != UINT64_MAX) return CV_OK;
+    CV_TRY(cv_buffer_resize(&c->found, there, err));
+    if (there > 0)
+        CV_TRY(cv_store_read(c->store, CV_FRAME_OBJECT, pos, c->found.data, there, err));
+    for (size_t i = 0; i < there && c->bad == UINT64_MAX; i++)
+        if (c->found.data[i] != bytes[i]) c->bad = pos + i;
+    if (c->bad == UINT64_MAX && there < size) c->bad = c->stored;
     return CV_OK;
 }
 
-cv_status cv_shard_check(const cv_shard *shard, cv_error *err)
+cv_status cv_shard_check(const cv_shard *shard, bool *ended, cv_error *err)
 {
-    uint64_t stored;
-    checking c = {shard->frame->store, shard->snapshot->header.frame_size, {0}};
+    uint64_t start = shard->snapshot->header.frame_size;
+    checking c = {.store = shard->frame->store, .pos = start, .bad = UINT64_MAX};
     cv_shard again = *shard;
     again.take = compare;
     again.context = &c;
+    CV_TRY(cv_store_size(c.store, CV_FRAME_OBJECT, &c.stored, err));
     cv_status status = cv_shard_make(&again, err);
     cv_buffer_free(&c.found);
+    *ended = status == CATERVA_EUNSUPPORTED; /* chunks that no Zarr array has */
+    if (*ended) return CV_OK;
     CV_TRY(status);
-    CV_TRY(cv_store_size(c.store, CV_FRAME_OBJECT, &stored, err));
-    if (stored == c.pos) return CV_OK;
-    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)c.pos,
-                   "%llu bytes are behind the index of the Zarr array",
-                   (unsigned long long)(stored - c.pos));
+    /* No Zarr array any more: not as long as what belongs there, and no part of it. */
+    *ended = c.bad < start + ENTRY && c.bad < c.stored && c.stored != c.pos;
+    if (*ended || (c.bad == UINT64_MAX && c.stored == c.pos)) return CV_OK;
+    if (c.bad == UINT64_MAX)
+        return cv_fail(err, CATERVA_ECORRUPT, (int64_t)c.pos,
+                       "%llu bytes are behind the index of the Zarr array",
+                       (unsigned long long)(c.stored - c.pos));
+    if (c.bad == c.stored)
+        return cv_fail(
+            err, CATERVA_ECORRUPT, (int64_t)c.bad,
+            "the file ends at byte %llu, in the blocks or the index of the Zarr array",
+            (unsigned long long)c.bad);
+    return cv_fail(err, CATERVA_ECORRUPT, (int64_t)c.bad,
+                   "the blocks or the index of the Zarr array are damaged at byte %llu",
+                   (unsigned long long)c.bad);
 }
