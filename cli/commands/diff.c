@@ -7,6 +7,7 @@
 #include "formats/json.h"
 #include "formats/numbers.h"
 #include "sources/described.h"
+#include "sources/foreign_sink.h"
 #include "sources/input.h"
 #include "terminal/progress.h"
 
@@ -301,7 +302,10 @@ static cli_exit open_side(const cli_args *args, const char *path, input *in)
     if (in->format == FORMAT_RAW)
         return cli_fail(CLI_USAGE, "%s is raw, without a shape; diff reads b2nd and npy",
                         path);
-    return input_open(args, NULL, NULL, in);
+    CLI_TRY(input_open(args, NULL, NULL, in));
+    const foreign_file *file = in->place.file;
+    if (file && !args->quiet) foreign_report_losses(in->path, file->losses, file->n_losses);
+    return CLI_OK;
 }
 
 static cli_exit parse_tolerance(const char *text, const char *option, double *out)

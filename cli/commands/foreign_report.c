@@ -5,6 +5,7 @@
 #include "formats/item.h"
 #include "formats/numbers.h"
 #include "formats/value.h"
+#include "sources/foreign_sink.h"
 #include "sources/foreign_source.h"
 
 #include <stdio.h>
@@ -216,6 +217,7 @@ cli_exit foreign_ls(const cli_args *args, const char *text)
     foreign_place place;
     json j = {.stream = stdout};
     cli_exit code = foreign_place_open(text, &place);
+    if (code == CLI_OK) foreign_report_losses(text, place.file->losses, place.file->n_losses);
     if (code == CLI_OK && !args->json) {
         if (args->n_positional > 1)
             printf("%s%s:\n", text == args->files[0] ? "" : "\n", cli_show_place(text).text);

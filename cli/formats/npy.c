@@ -131,6 +131,18 @@ static cli_exit parse_dictionary(const char *path, const char *text, npy_header 
     return CLI_OK;
 }
 
+/* Headers before version 3 are Latin-1. `text` has room for twice as many bytes. */
+static void latin_to_utf8(char *text, size_t size)
+{
+    size_t more = 0;
+    for (size_t i = 0; i < size; i++) more += (uint8_t)text[i] > 0x7F;
+    for (size_t i = size + 1; more > 0 && i-- > 0;) { /* with the zero behind it */
+        uint8_t byte = (uint8_t)text[i];
+        text[i + more] = (char)(byte > 0x7F ? (byte & 0x3F) | 0x80 : byte);
+        if (byte > 0x7F) text[i + --more] = (char)(0xC0 | byte >> 6);
+    }
+}
+
 cli_exit npy_read_header(const char *path, npy_read_bytes *next, void *context,
                          npy_header *out)
 {
@@ -153,10 +165,11 @@ cli_exit npy_read_header(const char *path, npy_read_bytes *next, void *context,
         return cli_fail(CLI_CORRUPT,
                         "%s: the npy header claims %zu bytes; the limit is 16 MiB", path,
                         size);
-    char *text = cli_alloc(size + 1);
+    char *text = cli_alloc(2 * size + 1);
     if (!text) return CLI_IO;
     text[size] = '\0';
     cli_exit code = next(context, text, size);
+    if (start[6] < 3) latin_to_utf8(text, size);
     if (code == CLI_OK) code = parse_dictionary(path, text, out);
     free(text);
     out->data_position = (wide ? 12 : 10) + (int64_t)size;

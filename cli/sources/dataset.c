@@ -2,6 +2,8 @@
  * arrays. */
 #include "sources/dataset.h"
 
+#include "sources/foreign_sink.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +57,8 @@ cli_exit dataset_open(const cli_args *args, const char *text, dataset *out)
     *out = (dataset){.n = 0};
     if (foreign_place_is(text)) {
         CLI_TRY(foreign_place_open(text, &out->place));
+        const foreign_file *file = out->place.file;
+        if (!args->quiet) foreign_report_losses(out->place.path, file->losses, file->n_losses);
         return list_nodes(out);
     }
     CLI_TRY(tree_part_open(args, text, &out->tree));

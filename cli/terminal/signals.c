@@ -230,9 +230,10 @@ void cli_guard(const char *path, const char *library, int64_t size)
     cli_shown shown = cli_show_place(path);
     pthread_mutex_lock(&lock);
     snprintf(sentence, sizeof sentence,
-             "caterva: %.800s: the file is damaged, and %s crashed on it\n", shown.text, library);
+             "caterva: %.800s: %s crashed on it: the file is damaged, or of a later version\n",
+             shown.text, library);
     snprintf(loop_sentence, sizeof loop_sentence,
-             "caterva: %.800s: the file is damaged, and %s does not end on it\n", shown.text,
+             "caterva: %.800s: %s does not end on it: the file is damaged\n", shown.text,
              library);
     guard.thread = pthread_self();
     guard.number++;

@@ -16,14 +16,15 @@
 #define NATIVE_COMPLEX ">c16"
 #endif
 
-static const char *const hidden_at_root[] = {"_NCProperties", "_nc3_strict", H5_JSON, NULL};
+static const char *const hidden_at_root[] = {"_NCProperties", "_nc3_strict", NULL};
 static const char *const hidden_of_scales[] = {"CLASS", "NAME", "REFERENCE_LIST", NULL};
 static const char *const hidden[] = {"DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
-                                     "_Netcdf4Coordinates", H5_JSON, H5_DTYPE, NULL};
+                                     "_Netcdf4Coordinates", NULL};
 
 /* The names of attributes that this reader sets. */
 static const char *const reserved[] = {H5_ENUM,     H5_VLEN,   H5_NULL,  H5_TYPE, H5_TYPES,
-                                       H5_MAXSHAPE, H5_LABELS, H5_SCALE, NULL};
+                                       H5_MAXSHAPE, H5_LABELS, H5_SCALE, H5_JSON,
+                                       H5_DTYPE,    NULL};
 
 static bool is_among(const char *name, const char *const *names)
 {
@@ -348,12 +349,28 @@ static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
     return code;
 }
 
+/* Whether this program wrote the attribute: in HDF5, it names others or the dtype. */
+static bool is_ours(const attributes *all, hid_t object, const char *name)
+{
+    bool is_dtype = strcmp(name, H5_DTYPE) == 0, fits;
+    if (!is_dtype && strcmp(name, H5_JSON) != 0) return false;
+    size_t n;
+    char **texts = h5_read_names(all->r, object, name, &n);
+    fits = texts && (!is_dtype || (n == 1 && all->node->dtype));
+    for (size_t i = 0; fits && i < n; i++)
+        fits = texts[i] && (is_dtype ? strcmp(texts[i], all->node->dtype) == 0
+                                     : H5Aexists(object, texts[i]) > 0);
+    h5_free_names(texts, n);
+    return fits;
+}
+
 static herr_t each_attribute(hid_t object, const char *name, const H5A_info_t *info, void *own)
 {
     attributes *all = own;
     (void)info;
     if (is_among(name, hidden) || (all->is_scale && is_among(name, hidden_of_scales)) ||
-        (strcmp(all->node->key, "/") == 0 && is_among(name, hidden_at_root)))
+        (strcmp(all->node->key, "/") == 0 && is_among(name, hidden_at_root)) ||
+        is_ours(all, object, name))
         return 0;
     all->code = add_attribute(all, object, name);
     return all->code == CLI_OK ? 0 : -1;

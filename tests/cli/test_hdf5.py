@@ -273,18 +273,30 @@ class Hdf5(ForeignCase):
             file["x"] = np.arange(6.0)
             file["x"].dims[0].label = "t"
             file["x"].attrs["kept"] = 1
-            for name in ("dims", "_vlen", "_null", "_caterva", "_types", "_enum"):
+            for name in ("dims", "_vlen", "_null", "_caterva", "_types", "_enum", "_json", "_dtype"):
                 file["x"].attrs[name] = "mine"
             for name in ("_unlimited_dims", "_caterva", "_dims"):
                 file.attrs[name] = "mine"
         tree, err = self.there(path)
         for name in ("_unlimited_dims", "_caterva", "_dims"):
             self.assertIn("a.h5: /: the attribute %s, whose name is reserved\n" % name, err)
-        for name in ("dims", "_vlen", "_null", "_caterva", "_types", "_enum"):
+        for name in ("dims", "_vlen", "_null", "_caterva", "_types", "_enum", "_json", "_dtype"):
             self.assertIn("a.h5: /x: the attribute %s, whose name is reserved\n" % name, err)
-        self.assertEqual(err.count("\n"), 9)
+        self.assertEqual(err.count("\n"), 11)
         self.assertEqual(self.attributes(tree / "x.b2nd"),
                          {"dims": ["t"], "kept": 1, "_labels": ["t"]})
+
+    def test_what_is_left_out_is_said_by_ls_and_diff(self):
+        for name in ("a.h5", "b.h5"):
+            with h5py.File(self.path(name), "w") as file:
+                file["x"] = np.arange(3)
+                file["r"] = np.array([file["x"].ref], h5py.ref_dtype)
+        sentence = ": /r: a dataset of references\n"
+        status, out, err = run("diff", self.path("a.h5"), self.path("b.h5"))
+        self.assertEqual((status, out, err.count(sentence)), (0, b"", 2), err)
+        self.assertEqual(run("diff", "-q", self.path("a.h5"), self.path("b.h5")), (0, b"", ""))
+        status, out, err = run("ls", self.path("a.h5"))
+        self.assertEqual((status, out, err.count(sentence)), (0, b"x\n", 1), err)
 
     def test_later_versions(self):
         """What only a later libhdf5 can read is named, and all else is converted."""

@@ -13,7 +13,8 @@ from tool_foreign import ForeignCase, items, need, random_of, rounds
 need("numpy")
 
 DTYPES = ["?", "<i1", ">i4", "<u8", "<f2", ">f8", "<c16", "|S5", "<U3", ">U2", "|V7", "<M8[ns]",
-          ">m8[25s]", [("a", "<f4"), ("b", ">i8", (2,))], [("n", [("x", "<u2"), ("y", "S3")])]]
+          ">m8[25s]", [("a", "<f4"), ("b", ">i8", (2,))], [("n", [("x", "<u2"), ("y", "S3")])],
+          [("\u00e9", "S3"), ("b\u00df", "<i2")], [("\u65e5", "<i2")]]
 
 
 def member_names(rng, n):

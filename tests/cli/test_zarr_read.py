@@ -142,7 +142,9 @@ class Arrays(ForeignCase):
         a[...] = np.arange(20).reshape(4, 5)
         root.create_array("b", shape=(3,), dtype="i2")[...] = [1, 2, 3]
         root.create_array("words", shape=(2,), dtype=str)[...] = ["a", "bc"]
-        self.assertEqual(self.text("ls", "-r", self.path("g.zarr")), "b\nx/\nx/a\n")
+        status, out, err = run("ls", "-r", self.path("g.zarr"))
+        self.assertEqual((status, out), (0, b"b\nx/\nx/a\n"))
+        self.assertIn("/words: the codec vlen-utf8 is not read", err)
         out = self.path("g.b2z")
         status, _, err = run("convert", self.path("g.zarr"), out, "--verify")
         self.assertEqual(status, 0, err)

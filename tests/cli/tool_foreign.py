@@ -41,7 +41,7 @@ def hostile_environment(folder):
 def library_crashes(status, err):
     """Whether a run ended by a fault inside libhdf5 or libnetcdf: the program says so, or, under
     ASan, the first frame that is not ASan's is of the library."""
-    if status == 4 and re.search("the file is damaged, and lib[a-z0-9]+ crashed on it", err):
+    if status == 4 and re.search("lib[a-z0-9]+ crashed on it: the file is damaged", err):
         return True
     frames = re.findall(r"^ +#\d+ 0x[0-9a-f]+ (?:in )?(.*)$", err, re.M)
     others = [f for f in frames if "sanitizer" not in f and "libc" not in f]
