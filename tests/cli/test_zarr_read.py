@@ -152,7 +152,7 @@ class Arrays(ForeignCase):
         self.assertIn("--strict", run("convert", self.path("g.zarr"), self.path("h.b2z"),
                                       "--strict")[2])
         self.assertFalse(self.path("h.b2z").exists())
-        self.ok("diff", self.path("g.zarr"), out)
+        self.ok("diff", "-q", self.path("g.zarr"), out)
         self.assertIn("dims     t, -", self.text("info", f"{out}::/x/a"))
         self.assertEqual(self.text("get", f"{self.path('g.zarr')}::/b"), "1 2 3\n")
 
