@@ -408,10 +408,10 @@ static bool answer_from(answerer *a, const shelf *all, const char *name, answer 
                    shelf_find(all, name + sizeof view - 1, &rest);
     if (!*name || strcmp(name, "index.json") == 0)
         give_list(a, all, *name != '\0', out);
+    else if ((item = shelf_find(all, name, &rest))) /* also in a directory `view` */
+        give_key(a, item, rest, out);
     else if (is_view && page)
         give_asset(page, out);
-    else if ((item = shelf_find(all, name, &rest)))
-        give_key(a, item, rest, out);
     else if ((item = shelf_find_raw(all, name)))
         give_file(item, out);
     else

@@ -117,18 +117,18 @@ size_t walk_box_size(const walk *w, int64_t item_size)
 
 /* ---- Moving ----------------------------------------------------------------------------- */
 
-/* Returns the bytes of a chunk that the source decodes as a whole, if that is less than 2 GiB. */
-static int64_t whole_chunk(const source *from)
+/* Returns the bytes of a chunk, if that is less than 2 GiB. */
+static int64_t chunk_size(const array_shape *shape, const int64_t *chunk)
 {
-    int64_t bytes = from->decodes_whole ? from->shape.item_size : 0;
-    for (int d = 0; d < from->shape.ndim && bytes < INT32_MAX; d++)
-        bytes *= min_i64(from->align[d], from->shape.shape[d]);
+    int64_t bytes = shape->item_size;
+    for (int d = 0; d < shape->ndim && bytes < INT32_MAX; d++)
+        bytes *= min_i64(chunk[d], shape->shape[d]);
     return bytes < INT32_MAX ? bytes : 0;
 }
 
 /* Plans boxes for half of --memory. A quarter is for the block cache, and a quarter for source,
- * sink and library. A larger chunk that must be decoded as a whole is one box: it is in memory
- * anyway, and would be decoded again for each part. */
+ * sink and library. A larger chunk that must be decoded as a whole, or is encoded, is one box: it is
+ * in memory anyway, and would be decoded again for each part, or replace one stored before. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -146,9 +146,11 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
         .first_axis_fastest = from->first_axis_fastest || to->first_axis_fastest,
         .memory = args->memory / 2,
     };
-    if (whole_chunk(from) > plan.memory) {
-        plan.memory = whole_chunk(from);
-        plan.align = from->align;
+    int64_t read = from->decodes_whole ? chunk_size(&from->shape, from->align) : 0;
+    int64_t written = to->encodes ? chunk_size(&from->shape, to->align) : 0;
+    if (read > plan.memory || written > plan.memory) {
+        plan.memory = read > written ? read : written;
+        plan.align = read > written ? from->align : to->align;
     }
     walk_begin(w, &from->shape, &plan);
     caterva_cache_set_limit(args->memory / 4, NULL);

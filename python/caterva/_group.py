@@ -42,6 +42,11 @@ def _entry(parts: tuple[Any, ...]) -> Entry:
     return Entry(key, _KINDS[kind], *rest)
 
 
+def _is_member(kind: int, kind_name: str) -> bool:
+    """Whether it is a group or an array, also one that cannot be read."""
+    return kind < 2 or kind_name in ("damaged", "unreadable")
+
+
 def entries_of_new(keys: list[str], group: str) -> dict[str, tuple[Any, ...]]:
     """Return entries for new arrays in and below a group, as the extension lists them."""
     found: dict[str, tuple[Any, ...]] = {}
@@ -146,14 +151,15 @@ class Group(MutableMapping[str, Any]):
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Iterate over the arrays in and below the group, with their keys. Arrays that another
-        process deletes meanwhile are skipped."""
-        for entry in self.entries():
-            if entry.kind == "array":
+        process deletes meanwhile are skipped. A damaged one raises `CorruptError`: `entries`
+        lists it."""
+        for key, kind, kind_name, *_ in self._owner._listed(self._key):
+            if kind != 1 and _is_member(kind, kind_name):
                 try:
-                    array = self._owner._array(entry.key)
+                    array = self._owner._array(key)
                 except NotFoundError:
                     continue
-                yield entry.key, array
+                yield key, array
 
     # ---- The mapping ---------------------------------------------------------------
 
@@ -195,12 +201,14 @@ class Group(MutableMapping[str, Any]):
             self[name]
         except (KeyError, UnsupportedError):
             return False
+        except CorruptError:
+            pass
         return True
 
     def __iter__(self) -> Iterator[str]:
         skip = len(self._key) + 1
-        for key, kind, *_ in self._owner._listed(self._key):
-            if kind < 2 and "/" not in key[skip:]:
+        for key, kind, kind_name, *_ in self._owner._listed(self._key):
+            if _is_member(kind, kind_name) and "/" not in key[skip:]:
                 yield key[skip:]
 
     def __len__(self) -> int:

@@ -146,6 +146,20 @@ def test_verify_counts_what_it_does_not_look_at() -> None:
     assert t["g"].verify().n_skipped == 1
 
 
+def test_a_member_with_a_damaged_header_is_not_passed_over() -> None:
+    made()
+    with open("t.b2d/x.b2nd", "r+b") as file:
+        file.seek(8)
+        file.write(b"?")
+    t = caterva.open_tree("t.b2d")
+    assert "x" in list(t) and "x" in t
+    with pytest.raises(caterva.CorruptError):
+        t["x"]
+    with pytest.raises(caterva.CorruptError):
+        dict(t.arrays())
+    assert {e.key: e.kind_name for e in t.entries()}["/x"] == "damaged"
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_verify_names_the_damaged_members_of_a_tree(packed: bool) -> None:
     _damaged()

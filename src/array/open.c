@@ -159,7 +159,7 @@ static cv_status fail_no_frame(const char *url, cv_error *err)
 {
     return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
                    "%s is a Zarr array whose chunks are not one frame of Blosc2: if caterva "
-                   "serve offers it, open the file beside it (.b2nd)",
+                   "serve offers it, open the file beside it (.b2nd, or .b2z of an archive)",
                    cv_show_path(url).text);
 }
 
@@ -183,7 +183,7 @@ static cv_status find_shard(cv_session *session, const char *url, cv_watch *watc
     CV_TRY(status);
     if (ndim >= 0 && !sharded) return fail_no_frame(url, err);
     if (ndim < 0)
-        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3",
+        return cv_fail(err, CATERVA_EUNSUPPORTED, -1, "%s is no Zarr array of version 3: if it is a group, open one of its arrays",
                        cv_show_path(url).text);
     *out = url_in(url, cv_zarr_name_of(ndim).text);
     return *out ? CV_OK : cv_fail_memory(err, strlen(url), "a URL");
@@ -297,6 +297,18 @@ cv_status cv_array_open_store(cv_store *store, const caterva_open_options *o,
 
 /* ---- By URL -------------------------------------------------------------------------- */
 
+/* Whether the shard is a frame, or a damaged one. */
+static bool is_frame(const char *url, const caterva_open_options *o)
+{
+    cv_store *store;
+    bool is_shard;
+    char head[CV_ZARR_HEAD];
+    if (open_remote(url, o, &store, &is_shard, NULL) != CV_OK) return true;
+    cv_status status = cv_store_read(store, CV_FRAME_OBJECT, 0, head, sizeof head, NULL);
+    cv_store_close(store);
+    return status != CV_OK || cv_zarr_is_frame(head, sizeof head);
+}
+
 static cv_status open_url(const char *url, const caterva_open_options *o, caterva_array **out,
                           cv_error *err)
 {
@@ -312,8 +324,7 @@ static cv_status open_url(const char *url, const caterva_open_options *o, caterv
     else
         CV_TRY(cv_store_open(url, o->offset, o->mode == CATERVA_MODE_WRITE, &store, err));
     cv_status status = cv_array_open_store(store, o, out, &damage);
-    bool is_frame = status != CATERVA_ECORRUPT || damage.position != 0; /* its first byte */
-    if (is_shard && !is_frame) return fail_no_frame(url, err);
+    if (is_shard && status == CATERVA_ECORRUPT && !is_frame(url, o)) return fail_no_frame(url, err);
     if (status == CV_OK) (*out)->is_far_zarr = is_shard;
     if (status != CV_OK && err) *err = damage;
     return status;

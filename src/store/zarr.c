@@ -31,16 +31,21 @@ static size_t read_head(cv_dir dir, const char *name, void *bytes, size_t size)
     return error ? 0 : done;
 }
 
-/* Whether a file begins as a frame does. Tolerates up to half of the first bytes to be damaged: the
- * shards of other writers begin with a chunk or an index, which have none of these bytes in common. */
-static bool is_frame(cv_dir dir, const char *name)
+/* The shards of other writers begin with a chunk or an index, which have none of these bytes in
+ * common. */
+bool cv_zarr_is_frame(const char *bytes, size_t size)
 {
-    static const char first[] = "\x9e\xa8"
-                                "b2frame"; /* and its NUL */
-    char bytes[sizeof first];
-    size_t equal = 0, size = read_head(dir, name, bytes, sizeof bytes);
+    static const char first[CV_ZARR_HEAD] = "\x9e\xa8"
+                                            "b2frame"; /* and its NUL */
+    size_t equal = 0;
     for (size_t i = 0; i < size; i++) equal += bytes[i] == first[i];
     return equal >= sizeof first / 2;
+}
+
+static bool is_frame(cv_dir dir, const char *name)
+{
+    char bytes[CV_ZARR_HEAD];
+    return cv_zarr_is_frame(bytes, read_head(dir, name, bytes, sizeof bytes));
 }
 
 /* Whether Caterva wrote the metadata, and no other program has replaced the frame by a shard of its

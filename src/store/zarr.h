@@ -27,6 +27,10 @@ typedef enum cv_zarr_node {
     CV_ZARR_OTHER /* an array with other chunks, or another version of Zarr */
 } cv_zarr_node;
 
+/* Whether a file that begins so is a frame. Up to half of these bytes may be damaged. */
+enum { CV_ZARR_HEAD = 10 };
+bool cv_zarr_is_frame(const char *bytes, size_t size);
+
 /* Examines directory `name`. Sets *shard to the shard's path in an array. */
 cv_zarr_node cv_zarr_look(cv_dir dir, const char *name, cv_zarr_name *shard);
 

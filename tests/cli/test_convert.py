@@ -248,6 +248,16 @@ class Convert(Case):
         self.ok("convert", self.path("c.b2nd"), self.path("c.raw"))
         self.assertEqual(self.path("c.raw").read_bytes(), path.read_bytes())
 
+    def test_chunks_are_written_once(self):
+        """Also if one is larger than the memory: nothing in the file is dead."""
+        np.save(self.path("a.npy"), np.random.default_rng(2).random((300, 600)))
+        self.ok("convert", self.path("a.npy"), self.path("a.b2nd"), "--chunks", "40,50")
+        for name, chunks in (("b", "200,200"), ("c", "40,300"), ("d", "300,50")):
+            self.ok("convert", self.path("a.b2nd"), self.path(f"{name}.b2nd"), "--chunks", chunks,
+                    "--blocks", "20,50", "--astype", "f4", "--memory", "128KiB")
+            info = json.loads(self.text("info", "--json", self.path(f"{name}.b2nd")))
+            self.assertEqual(info["dead_bytes"], 0, chunks)
+
 
 class Refusals(Case):
     def refuse(self, status, *arguments, **kwargs):

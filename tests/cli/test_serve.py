@@ -256,7 +256,10 @@ class Answers(Server):
         self.write("data/dup.b2frame", smooth((5,)))
         self.write("data/dup.b2nd", smooth((6,)))
         self.path("data/broken.b2nd").write_bytes(b"no frame")
+        self.path("data/view").mkdir()
+        self.write("data/view/v.b2nd", smooth((7,)))
         with self.serving("data"):
+            self.assertEqual(json.loads(self.get("/view/v.zarr/zarr.json")[2])["shape"], [7])
             for path in ("/t.zarr/g/../g/y/zarr.json", "/t.zarr/g/../zarr.json", "/t.zarr/../zarr.json"):
                 self.assertEqual(self.get(path)[0], 404, path)
             self.assertEqual(self.get("http://127.0.0.1/index.json")[2], self.get("/index.json")[2])

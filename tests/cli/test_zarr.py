@@ -236,7 +236,9 @@ class Opened(Zarr):
         frame = self.shard().read_bytes()
         with ScriptedServer() as server:
             server.objects["/a.zarr/zarr.json"] = (self.path("a.zarr") / "zarr.json").read_bytes()
-            for body, status, word in ((b"\2" + frame[1:], 5, "not one frame of Blosc2"),
+            for body, status, word in ((b"\2\1\x13\4" * 2000, 5, "not one frame of Blosc2"),
+                                       (b"\2" + frame[1:], 4, ""),
+                                       (frame[:84] + b"\xff" + frame[85:], 4, ""),
                                        (frame[:len(frame) // 2], 4, "")):
                 server.objects["/a.zarr/c/0/0"] = body
                 self.assertIn(word, self.fails(status, "info", server.url("/a.zarr")))
