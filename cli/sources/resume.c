@@ -7,10 +7,28 @@
 #include "terminal/output.h"
 
 #include <caterva_value.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* FNV-1a of the options that decide what is written. */
+static uint64_t hash_options(const cli_args *args)
+{
+    const char *const texts[] = {args->from,   args->shape,   args->dtype,     args->chunks,
+                                 args->blocks, args->codec,   args->filters,   args->fill,
+                                 args->select, args->sel,     args->metalayer, args->astype,
+                                 args->casting, args->view_dtype};
+    uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)args->level ^
+                   (uint64_t)args->offset << 8 ^ (uint64_t)args->sparse << 60;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        for (const char *at = texts[i] ? texts[i] : "\1";; at++) {
+            sum = (sum ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+            if (!*at) break;
+        }
+    return sum;
+}
 
 cli_exit resume_identify(const cli_args *args, const char *path, resume_id *out)
 {
@@ -23,8 +41,9 @@ cli_exit resume_identify(const cli_args *args, const char *path, resume_id *out)
     if (code != CLI_OK) return code;
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return cli_fail(CLI_USAGE, "--resume requires a file as input, but %s is none", path);
-    snprintf(out->text, sizeof out->text, "%lld %lld.%09ld %lld", (long long)st.st_size,
-             (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)args->memory);
+    snprintf(out->text, sizeof out->text, "%lld %lld.%09ld %lld %" PRIx64,
+             (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+             (long long)args->memory, hash_options(args));
     return CLI_OK;
 }
 
@@ -40,7 +59,7 @@ char *resume_path(const char *out, const char *extension)
 cli_exit resume_fail(const char *path)
 {
     return cli_fail(CLI_IO,
-                    "%s was begun with another state of the input, or another --memory; "
+                    "%s was begun with another state of the input, or with other options; "
                     "delete it to begin again",
                     path);
 }

@@ -13,14 +13,22 @@ void h5_close(hid_t id)
 
 void h5_begin(void)
 {
+    static bool has_begun;
+    /* At the exit libhdf5 1.10 crashes on files that a full disk kept it from closing. */
+    if (!has_begun) H5dont_atexit();
+    has_begun = true;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     h5_register_filters();
 }
 
-/* The first entry of an upward walk is the cause. */
+/* The first entry of an upward walk is the cause; of one of the system, its words. */
 static herr_t take_cause(unsigned n, const H5E_error2_t *entry, void *text)
 {
-    if (n == 0 && entry->desc) snprintf(text, 200, "%s", entry->desc);
+    static const char key[] = "error message = '";
+    if (n != 0 || !entry->desc) return 0;
+    const char *words = strstr(entry->desc, key);
+    words = words ? words + sizeof key - 1 : entry->desc;
+    snprintf(text, 200, "%.*s", words == entry->desc ? 199 : (int)strcspn(words, "'"), words);
     return 0;
 }
 

@@ -213,6 +213,8 @@ def test_resume_goes_on() -> None:
     with pytest.raises(caterva.StoppedError):
         caterva.convert("x.npy", "x.b2nd", progress=stop, **options)
     assert left() == ["x.b2nd.partial.b2nd"] and not os.path.exists("x.b2nd")
+    with pytest.raises(OSError, match="with other options"):
+        caterva.convert("x.npy", "x.b2nd", **{**options, "level": 1})
     caterva.convert("x.npy", "x.b2nd", **options)
     assert left() == [] and np.array_equal(caterva.load("x.b2nd"), np.load("x.npy"))
 
