@@ -312,6 +312,7 @@ static caterva_status take_node(answerer *a, const shelf_item *item, const zarr_
                                 char *place, size_t size, opened *handle, caterva_error *err)
 {
     (void)snprintf(place, size, "%s", item->path);
+    if (shelf_has_link(item, key->node)) return CATERVA_ENOTFOUND;
     if (!item->is_tree) return opened_take(a->opened, place, false, handle, err);
     if (key->node[0]) {
         (void)snprintf(place, size, "%s::/%s", item->path, key->node);

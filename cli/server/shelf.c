@@ -411,6 +411,22 @@ void shelves_give(shelves *s, const shelf *used)
 
 /* ---- Requests -------------------------------------------------------------------------- */
 
+bool shelf_has_link(const shelf_item *item, const char *node)
+{
+    static const char *const ends[] = {"", ".b2nd", ".b2frame"};
+    struct stat st;
+    if (lstat(item->path, &st) != 0) return false;
+    bool found = S_ISLNK(st.st_mode);
+    for (size_t i = 0; *node && !found && i < sizeof ends / sizeof ends[0]; i++) {
+        char *stem = joined(item->path, "/", node);
+        char *path = stem ? joined(stem, "", ends[i]) : NULL;
+        found = !path || (lstat(path, &st) == 0 && S_ISLNK(st.st_mode));
+        free(path);
+        free(stem);
+    }
+    return found;
+}
+
 /* Compares a name with the first `size` bytes of a text. */
 static int compare(const char *name, const char *text, size_t size)
 {

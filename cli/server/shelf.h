@@ -46,4 +46,8 @@ void shelves_give(shelves *s, const shelf *used);
 const shelf_item *shelf_find(const shelf *all, const char *path, const char **rest);
 const shelf_item *shelf_find_raw(const shelf *all, const char *path);
 
+/* Whether the item, or the file of member `node` ("g/y", "" for none), has become a symbolic link
+ * since the list was made. The library follows no links of directories in trees. */
+bool shelf_has_link(const shelf_item *item, const char *node);
+
 #endif

@@ -890,6 +890,18 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
     return cv_fail_sys(err, error, "cannot examine %.80s in %.136s", path, tree->shown.text);
 }
 
+/* Whether a symbolic link is among the directories of the path: such are not followed. */
+static bool is_behind_link(const cv_tree *tree, char *path)
+{
+    bool is_link = false;
+    cv_file_info info;
+    for (char *slash = path; !is_link && (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = '\0';
+        is_link = cv_dir_get_link_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_LINK;
+    }
+    return is_link;
+}
+
 static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf *out,
                                    cv_error *err)
 {
@@ -898,6 +910,10 @@ static cv_status find_in_directory(const cv_tree *tree, const char *key, cv_leaf
         cv_file_info info;
         bool found;
         CV_TRY(file_of(key, cv_tree_suffixes[i], &path, err));
+        if (i == 0 && is_behind_link(tree, path)) {
+            cv_free(path);
+            return CATERVA_ENOTFOUND;
+        }
         cv_status status = look_at_file(tree, path, &info, &found, err);
         if (status == CV_OK && found) {
             cv_member member = {.size = info.size};

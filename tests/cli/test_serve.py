@@ -176,6 +176,23 @@ class Answers(Server):
             self.assertEqual(self.names_listed(), ["x.zarr"])
         self.assertIn("symbolic links in their directories: 2", self.path("stderr").read_text())
 
+    def test_links_that_appear(self):
+        """They are not followed before the next list, either."""
+        with blosc2.TreeStore(str(self.path("data/t.b2d")), mode="w") as tree:
+            tree["/g/y"] = np.arange(5)
+        self.path("out").mkdir()
+        os.rename(self.path("secret.b2nd"), self.path("out/secret.b2nd"))
+        with self.serving("data"):
+            self.assertEqual(self.get("/t.zarr/g/y/zarr.json")[0], 200)
+            os.symlink(self.path("out"), self.path("data/t.b2d/lnk"))
+            os.symlink(self.path("out/secret.b2nd"), self.path("data/t.b2d/g/z.b2nd"))
+            os.remove(self.path("data/x.b2nd"))
+            os.symlink(self.path("out/secret.b2nd"), self.path("data/x.b2nd"))
+            for path in ("/t.zarr/lnk/secret/zarr.json", "/t.zarr/lnk/secret/c/0", "/t.zarr/g/z/c/0",
+                         "/t.zarr/g/z/zarr.json", "/x.zarr/c/0", "/x.zarr/zarr.json", "/x.b2nd"):
+                self.assertEqual(self.get(path)[0], 404, path)
+        self.fails(3, "get", f"{self.path('data/t.b2d')}::/lnk/secret")
+
     def test_changes_are_seen(self):
         with self.serving("data/x.b2nd"):
             status, headers, first = self.get("/x.zarr/c/0/0/0")
