@@ -21,10 +21,6 @@ static const char *const hidden_of_scales[] = {"CLASS", "NAME", "REFERENCE_LIST"
 static const char *const hidden[] = {"DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
                                      "_Netcdf4Coordinates", H5_JSON, H5_DTYPE, NULL};
 
-/* The names of attributes that this reader sets. */
-static const char *const reserved[] = {H5_ENUM,     H5_VLEN,   H5_NULL,  H5_TYPE, H5_TYPES,
-                                       H5_MAXSHAPE, H5_LABELS, H5_SCALE, NULL};
-
 static bool is_among(const char *name, const char *const *names)
 {
     for (; *names; names++)
@@ -312,6 +308,13 @@ static cli_exit set_types(const attributes *all)
     return values_set(&list, all->node, H5_TYPES);
 }
 
+/* Whether items are texts of one width: then `_Encoding` says that they are UTF-8. */
+static bool is_fixed_text(hid_t type)
+{
+    return type >= 0 && H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type) &&
+           H5Tget_size(type) > 1;
+}
+
 static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
 {
     reader *r = all->r;
@@ -320,8 +323,8 @@ static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
     cli_exit code = CLI_OK;
     if (!h5_is_utf8(name, strlen(name)) || !*name)
         return foreign_lose(r->file, "%s: an attribute whose name is not UTF-8", key);
-    if (is_among(name, reserved) || foreign_is_reserved(all->node, name) ||
-        (all->node->is_group && (strcmp(name, H5_UNLIMITED) == 0 || strcmp(name, H5_DIMS) == 0)))
+    if (foreign_restores(all->node, name) || foreign_is_reserved(all->node, name) ||
+        (strcmp(name, "_Encoding") == 0 && is_fixed_text(all->type)))
         return foreign_lose(r->file, "%s: the attribute %s, whose name is reserved", key, name);
     code = open_attribute(r, object, key, name, &a, &problem);
     if (code != CLI_OK || problem) {
