@@ -638,7 +638,10 @@ static cli_exit add_set(reader *r, size_t parent, hid_t group, const char *name,
         f.own->group = parent;
         f.own->path = path_of(r, parent, name);
         code = f.own->path ? take_set(r, shown, key, &f) : CLI_IO;
-        if (r->file->n > before) f.own = NULL; /* of the node */
+        if (r->file->n > before)
+            f.own = NULL; /* of the node */
+        else if (f.is_scale && r->n_scales > 0) /* only the dimension is left of it */
+            r->scales[r->n_scales - 1].has_variable = false;
     }
     close_found(&f);
     return code;

@@ -287,7 +287,7 @@ def netcdf_variable(rng, group, name, dims, kinds, version):
             lambda: (str, lambda shape: texts(rng, shape)),
             lambda: (group.createEnumType("i1", "e%d" % number, {"zero": 0, "one": 1, "n%d" % number: -2}),
                      lambda shape: values(rng, "?", shape).astype("i1")),
-            lambda: (group.createCompoundType(np.dtype([("a", "i4"), ("b", "f8"), ("c", "i2", (3,))], align=True),
+            lambda: (group.createCompoundType(np.dtype([("a%d" % number, "i4"), ("b", "f8"), ("c", "i2", (3,))], align=True),
                                               "c%d" % number), None),
             lambda: (group.createVLType("i4", "v%d" % number), None)))()
     elif version.startswith("NETCDF4") and dims:

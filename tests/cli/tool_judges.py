@@ -186,7 +186,7 @@ def zarr_files(a, b):
         for name in sorted(set(x.attrs) | set(y.attrs)):
             if name == "_FillValue" and name not in x.attrs and "_ARRAY_DIMENSIONS" in x.attrs:
                 continue # the fill value of version 2 is missing for xarray
-            if name == "_ARRAY_DIMENSIONS" and tuple(x.attrs.get(name) or ()) == zarr_dims(y):
+            if name == "_ARRAY_DIMENSIONS" and x.attrs.get(name) == list(zarr_dims(y)):
                 continue # names of version 2
             if name not in x.attrs or name not in y.attrs:
                 yield key, name, "only one file has it"
