@@ -245,15 +245,14 @@ static cli_exit verify_array(const to_tree *c, const foreign_node *node, const c
     return code;
 }
 
-static cli_exit copy_array(const to_tree *c, const foreign_node *node, const char *url)
+static cli_exit copy_array(const to_tree *c, const origin *like, const char *url)
 {
     source *from;
     sink *to = NULL;
-    const origin like = {.node = node, .unsynced = !c->args->go_on};
-    CLI_TRY(source_of_foreign(c->in.file, node, &from));
+    CLI_TRY(source_of_foreign(c->in.file, like->node, &from));
     cli_exit code = c->args->go_on
-                        ? sink_of_resumed_array(c->args, url, from, &like, &c->id, &to)
-                        : sink_of_new_array(c->args, url, false, from, &like, &to);
+                        ? sink_of_resumed_array(c->args, url, from, like, &c->id, &to)
+                        : sink_of_new_array(c->args, url, false, from, like, &to);
     if (code == CLI_OK && to) code = transfer(c->args, from, to);
     source_close(from);
     return code;
@@ -272,12 +271,12 @@ static cli_exit make_array(const to_tree *c, const foreign_node *node, const cha
 {
     char *url = url_of(c->folder, name);
     if (!url) return CLI_IO;
-    bool moves = foreign_can_move(c->args, c->in.file, node);
+    const origin like = {.node = node, .unsynced = !c->args->go_on};
     cli_exit code = CLI_OK;
-    if (!moves)
-        code = copy_array(c, node, url);
+    if (!foreign_can_move(c->args, c->in.file, node))
+        code = copy_array(c, &like, url);
     else if (!c->args->go_on || !is_there(url))
-        code = foreign_move_in(c->args, c->in.file, node, url);
+        code = foreign_move_in(c->args, c->in.file, &like, url);
     if (code == CLI_OK && c->args->verify) code = verify_array(c, node, url);
     free(url);
     return code;

@@ -186,7 +186,9 @@ static cli_exit take_attribute(reader *r, foreign_node *node)
     if (code == CLI_OK && !*name)
         code = foreign_lose(r->file, "%s: an attribute with an impossible name", node->key);
     else if (code == CLI_OK)
-        code = set_attribute(node, name, type, n, values);
+        code = foreign_restores(node, name)
+                   ? foreign_lose(r->file, "%s: the attribute %s, whose name is reserved", node->key, name)
+                   : set_attribute(node, name, type, n, values);
     if (code == CLI_OK && strcmp(name, "_FillValue") == 0 && node->dtype && n == 1 &&
         strcmp(types[type].dtype, node->dtype) == 0 && !node->fill) {
         node->fill = (uint8_t *)values;

@@ -141,6 +141,15 @@ bool foreign_is_reserved(const foreign_node *node, const char *name)
     return false;
 }
 
+bool foreign_restores(const foreign_node *node, const char *name)
+{
+    static const char *const names[] = {"_enum",  "_vlen",     "_null",   "_type",
+                                        "_types", "_maxshape", "_labels", "_scale"};
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+        if (strcmp(names[k], name) == 0) return true;
+    return node->is_group && (strcmp(name, "_unlimited_dims") == 0 || strcmp(name, "_dims") == 0);
+}
+
 /* Removes attributes that have a name of ours with another meaning: they are losses. */
 static cli_exit drop_reserved(foreign_file *file, foreign_node *node)
 {

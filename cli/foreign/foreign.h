@@ -143,6 +143,9 @@ CLI_API cli_exit foreign_copy_packed(foreign_node *node, const char *name, const
                                      size_t size);
 /* Whether the name has a meaning of its own in arrays and trees, so that it is left out. */
 CLI_API bool foreign_is_reserved(const foreign_node *node, const char *name);
+/* Whether the name is that of an attribute by which a writer restores what trees lack. Readers of HDF5 and
+ * NetCDF leave out what a file has under it. */
+CLI_API bool foreign_restores(const foreign_node *node, const char *name);
 /* NULL if there is no attribute of that name. */
 CLI_API const foreign_attribute *foreign_attribute_of(const foreign_node *node,
                                                       const char *name);

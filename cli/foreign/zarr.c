@@ -7,6 +7,7 @@
 
 #include <caterva_value.h>
 #include <dirent.h>
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,10 @@ static cli_exit not_read(reading *r, const char *what, const char *name)
     return CLI_UNSUPPORTED;
 }
 
-/* Jansson has no integers beyond int64: those of a uint64 are parsed as the text of their digits. */
+/* Jansson has no integers beyond int64: others are parsed as the text of a mark and their digits. */
+#define MARK "\x7fint\x7f"
+enum { MARK_SIZE = sizeof MARK - 1 };
+
 static json_t *parse_json(char *text, size_t size, json_error_t *error)
 {
     char *copy = NULL;
@@ -42,20 +46,62 @@ static json_t *parse_json(char *text, size_t size, json_error_t *error)
         size_t end = (size_t)error->position, start;
         while (end > 0 && (text[end - 1] < '0' || text[end - 1] > '9')) end--;
         for (start = end; start > 0 && text[start - 1] >= '0' && text[start - 1] <= '9';) start--;
-        char *quoted = malloc(size + 2);
-        if (start == end || !quoted) break;
-        memcpy(quoted, text, start);
-        quoted[start] = '"';
-        memcpy(quoted + start + 1, text + start, end - start);
-        quoted[end + 1] = '"';
-        memcpy(quoted + end + 2, text + end, size - end);
+        if (start == end) break;
+        if (start > 0 && text[start - 1] == '-') start--;
+        char *quoted = malloc(size + MARK_SIZE + 2), *at = quoted;
+        if (!quoted) break;
+        memcpy(at, text, start);
+        memcpy(at += start, "\"" MARK, MARK_SIZE + 1);
+        memcpy(at += MARK_SIZE + 1, text + start, end - start);
+        *(at += end - start) = '"';
+        memcpy(at + 1, text + end, size - end);
         free(copy);
         text = copy = quoted;
-        size += 2;
+        size += MARK_SIZE + 2;
         out = json_loadb(text, size, 0, error);
     }
     free(copy);
     return out;
+}
+
+/* Returns the digits of an integer that was marked, or NULL. */
+static const char *marked(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strncmp(text, MARK, MARK_SIZE) == 0 ? text + MARK_SIZE : NULL;
+}
+
+static bool is_uint64(const char *digits, uint64_t *out)
+{
+    errno = 0;
+    *out = strtoull(digits, NULL, 10);
+    return *digits != '-' && errno == 0;
+}
+
+/* Makes numbers of the marked texts again, but not of those that exceed uint64: returns whether there are
+ * such. */
+static bool unmark(char *text)
+{
+    bool exceeds = false;
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const char *digits = at + MARK_SIZE + 1;
+        size_t n = strncmp(at, "\"" MARK, MARK_SIZE + 1) == 0 ? strspn(digits, "-0123456789") : 0;
+        if (n == 0 || digits[n] != '"') {
+            *to++ = *at++;
+            continue;
+        }
+        uint64_t value;
+        bool fits = is_uint64(digits, &value);
+        exceeds = exceeds || !fits;
+        if (!fits) *to++ = '"';
+        memmove(to, digits, n);
+        to += n;
+        if (!fits) *to++ = '"';
+        at = digits + n + 1;
+    }
+    *to = '\0';
+    return exceeds;
 }
 
 /* Parses a file of metadata; *out is NULL if it does not exist. */
@@ -119,8 +165,11 @@ static void store(const caterva_dtype *type, uint8_t *to, const void *native, in
     for (int64_t i = 0; i < size; i++) to[i] = from[swap ? size - 1 - i : i];
 }
 
+/* Stores a float; false if it is finite and too large. */
 static bool put_float(const caterva_dtype *type, double x, int64_t size, uint8_t *to)
 {
+    const double too_large = size == 2 ? 65520 : size == 4 ? 0x1.ffffffp+127 : INFINITY;
+    if (isfinite(x) && fabs(x) >= too_large) return false;
     caterva_buffer from = CATERVA_BUFFER_INIT, dst = CATERVA_BUFFER_INIT;
     char dtype[8];
     from.data = &x;
@@ -148,7 +197,9 @@ static bool fill_float(const caterva_dtype *type, const json_t *value, int64_t s
         store(type, to, native, size);
         return true;
     }
-    if (text && strcmp(text, "NaN") == 0)
+    if (marked(value))
+        x = strtod(marked(value), NULL);
+    else if (text && strcmp(text, "NaN") == 0)
         x = NAN;
     else if (text && strcmp(text, "Infinity") == 0)
         x = INFINITY;
@@ -162,16 +213,21 @@ static bool fill_float(const caterva_dtype *type, const json_t *value, int64_t s
 static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to)
 {
     int64_t x = json_integer_value(value);
-    if (json_is_real(value) && json_real_value(value) > 9.2e18) /* of uint64 */
-        x = (int64_t)(uint64_t)json_real_value(value);
-    else if (json_is_real(value) && json_real_value(value) == floor(json_real_value(value)))
-        x = (int64_t)json_real_value(value);
+    double real = json_real_value(value);
+    bool is_unsigned = type->kind == 'u';
+    uint64_t whole;
+    if (json_is_real(value) && real == floor(real) && real >= -0x1p63 &&
+        real < (is_unsigned ? 0x1p64 : 0x1p63))
+        x = real < 0x1p63 ? (int64_t)real : (int64_t)(uint64_t)real;
     else if (json_is_string(value) && strcmp(json_string_value(value), "NaT") == 0)
         x = INT64_MIN;
-    else if (json_is_string(value) && type->kind == 'u')
-        x = (int64_t)strtoull(json_string_value(value), NULL, 10);
+    else if (marked(value) && is_unsigned && type->item_size == 8 && is_uint64(marked(value), &whole))
+        x = (int64_t)whole;
     else if (!json_is_integer(value))
         return false;
+    int bits = 8 * (int)type->item_size;
+    int64_t limit = bits < 64 ? INT64_C(1) << (bits - !is_unsigned) : 0;
+    if (limit && (x >= limit || x < (is_unsigned ? 0 : -limit))) return false;
     const int8_t one = (int8_t)x;
     const int16_t two = (int16_t)x;
     const int32_t four = (int32_t)x;
@@ -310,7 +366,7 @@ static bool shows_dims(const foreign_node *node, const json_t *list)
 }
 
 /* Sets each member of the object as an attribute, but `dims` of version 2. */
-static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
+static cli_exit set_attributes(foreign_file *file, foreign_node *node, const json_t *attributes)
 {
     const char *name;
     json_t *value;
@@ -324,10 +380,13 @@ static cli_exit set_attributes(foreign_node *node, const json_t *attributes)
         if (done) continue;
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
         if (!text) return cli_fail(CLI_IO, "out of memory");
+        cli_exit code = !unmark(text) ? CLI_OK
+                                      : foreign_lose(file, "%s: the type of integers of more than 64 bits "
+                                                           "in the attribute %s", node->key, name);
         const value_input in = {text, strlen(text), NULL, name, ""};
-        cli_exit code = value_parse(&in, &packed, &size);
+        if (code == CLI_OK) code = value_parse(&in, &packed, &size);
         free(text);
-        if (code != CLI_OK) return code;
+        if (code != CLI_OK) return code == CLI_USAGE ? CLI_UNSUPPORTED : code;
         CLI_TRY(foreign_set_packed(node, name, packed, size));
     }
     return CLI_OK;
@@ -759,7 +818,7 @@ static cli_exit add_node(foreign_file *file, const char *folder, const char *key
     if (!node) return CLI_IO;
     cli_exit code = m->is_array ? add_array(&r, node, folder, m) : CLI_OK;
     if (code == CLI_UNSUPPORTED && m->is_array) return leave_out(&r, node, depth);
-    if (code == CLI_OK) code = set_attributes(node, m->attributes);
+    if (code == CLI_OK) code = set_attributes(file, node, m->attributes);
     return code == CLI_OK && !m->is_array ? add_members(file, folder, key, depth) : code;
 }
 

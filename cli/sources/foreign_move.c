@@ -65,15 +65,15 @@ static cli_exit move_chunk(foreign_file *file, const foreign_node *node, int64_t
     return moved ? CLI_OK : copy_box(file, node, &b, *size, to, path);
 }
 
-cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const foreign_node *node,
+cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const origin *like,
                          const char *path)
 {
     source *from;
     progress bar;
     caterva_array *to = NULL;
-    const origin like = {.node = node};
+    const foreign_node *node = like->node;
     CLI_TRY(source_of_foreign(file, node, &from));
-    cli_exit code = sink_make_array(args, path, false, from, &like, &to);
+    cli_exit code = sink_make_array(args, path, false, from, like, &to);
     source_close(from);
     if (code != CLI_OK) return code;
     int64_t n = count_chunks(node), size;

@@ -28,8 +28,8 @@ cli_exit foreign_move_file(const cli_args *args, const char *path, const source 
 /* Whether the array's chunks can move to a new array as they are stored. */
 bool foreign_can_move(const cli_args *args, const foreign_file *file, const foreign_node *node);
 
-/* Moves an array of a file to the new array at `path`. Chunks that cannot move are decoded. */
-cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const foreign_node *node,
+/* Moves the array like->node of a file to the new array at `path`. Chunks that cannot move are decoded. */
+cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const origin *like,
                          const char *path);
 
 /* Moves the chunks of an array to a node that was added to the writer, and that still has the

@@ -20,11 +20,7 @@ static const char *const hidden_at_root[] = {"_NCProperties", "_nc3_strict", NUL
 static const char *const hidden_of_scales[] = {"CLASS", "NAME", "REFERENCE_LIST", NULL};
 static const char *const hidden[] = {"DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
                                      "_Netcdf4Coordinates", NULL};
-
-/* The names of attributes that this reader sets. */
-static const char *const reserved[] = {H5_ENUM,     H5_VLEN,   H5_NULL,  H5_TYPE, H5_TYPES,
-                                       H5_MAXSHAPE, H5_LABELS, H5_SCALE, H5_JSON,
-                                       H5_DTYPE,    NULL};
+static const char *const in_hdf5_only[] = {H5_JSON, H5_DTYPE, NULL};
 
 static bool is_among(const char *name, const char *const *names)
 {
@@ -313,6 +309,13 @@ static cli_exit set_types(const attributes *all)
     return values_set(&list, all->node, H5_TYPES);
 }
 
+/* Whether items are texts of one width: then `_Encoding` says that they are UTF-8. */
+static bool is_fixed_text(hid_t type)
+{
+    return type >= 0 && H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type) &&
+           H5Tget_size(type) > 1;
+}
+
 static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
 {
     reader *r = all->r;
@@ -321,8 +324,9 @@ static cli_exit add_attribute(attributes *all, hid_t object, const char *name)
     cli_exit code = CLI_OK;
     if (!h5_is_utf8(name, strlen(name)) || !*name)
         return foreign_lose(r->file, "%s: an attribute whose name is not UTF-8", key);
-    if (is_among(name, reserved) || foreign_is_reserved(all->node, name) ||
-        (all->node->is_group && (strcmp(name, H5_UNLIMITED) == 0 || strcmp(name, H5_DIMS) == 0)))
+    if (foreign_restores(all->node, name) || foreign_is_reserved(all->node, name) ||
+        is_among(name, in_hdf5_only) ||
+        (strcmp(name, "_Encoding") == 0 && is_fixed_text(all->type)))
         return foreign_lose(r->file, "%s: the attribute %s, whose name is reserved", key, name);
     code = open_attribute(r, object, key, name, &a, &problem);
     if (code != CLI_OK || problem) {

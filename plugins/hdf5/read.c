@@ -385,7 +385,7 @@ static cli_exit list_dimensions(reader *r)
                                 slash, s->name);
         else if (s->grows)
             names[n++] = s->name;
-        if (s->used && !s->has_variable && (!s->used_here || s->has_rival)) below[n_below++] = s->name;
+        if (s->used && (s->has_rival || (!s->has_variable && !s->used_here))) below[n_below++] = s->name;
         bool last = i + 1 == r->n_scales || r->scales[i + 1].group != s->group;
         if (last && n > 0 && code == CLI_OK)
             code = foreign_set_texts(group, H5_UNLIMITED, names, n);
@@ -580,8 +580,7 @@ static cli_exit set_kind(const reader *r, const found *f, foreign_node *node)
         (f->own->ndim != 1 || t->n_axes > 0 || strcmp(name, strrchr(node->key, '/') + 1) != 0))
         CLI_TRY(values_set_text(node, H5_SCALE, name, strlen(name)));
     if (t->is_enum) CLI_TRY(set_enum(node, f->file_type));
-    if (t->text == H5_FIXED_TEXT && t->is_utf8 && t->item_size > 1 &&
-        !foreign_attribute_of(node, "_Encoding"))
+    if (t->text == H5_FIXED_TEXT && t->is_utf8 && t->item_size > 1)
         CLI_TRY(foreign_set_text(node, "_Encoding", "utf-8", 5));
     if (t->has_enum_fields)
         CLI_TRY(foreign_lose(r->file, "%s: the names of the values of its fields", node->key));
@@ -691,7 +690,10 @@ static cli_exit add_set(reader *r, size_t parent, hid_t group, const char *name,
         f.own->group = parent;
         f.own->path = path_of(r, parent, name);
         code = f.own->path ? take_set(r, shown, key, &f) : CLI_IO;
-        if (r->file->n > before) f.own = NULL; /* of the node */
+        if (r->file->n > before)
+            f.own = NULL; /* of the node */
+        else if (f.is_scale && r->n_scales > 0) /* only the dimension is left of it */
+            r->scales[r->n_scales - 1].has_variable = false;
     }
     close_found(&f);
     return code;

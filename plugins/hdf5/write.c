@@ -493,7 +493,7 @@ static bool is_consumed(const writer *w, const foreign_node *node, const char *n
         return !is_enum || H5Tget_class(w->type) == H5T_ENUM;
     }
     return strcmp(name, "_Encoding") == 0 && H5Tget_class(w->type) == H5T_STRING &&
-           H5Tget_cset(w->type) == H5T_CSET_UTF8;
+           H5Tget_cset(w->type) == H5T_CSET_UTF8 && !w->texts;
 }
 
 /* Writes a value as JSON if nothing else holds it. Sets *as_json. */
@@ -641,12 +641,33 @@ static void close_set(writer *w)
     w->node = NULL;
 }
 
+/* Returns the size of the path of the group that a new dimension of an array belongs to: the array's
+ * group, or the nearest one that lists the dimension. *listed is whether there is one. */
+static size_t home_of(const writer *w, const char *key, const char *dim, bool *listed)
+{
+    size_t home = 0;
+    *listed = false;
+    for (size_t g = 0; g < w->n_groups; g++) {
+        size_t size = strlen(w->groups[g].path);
+        if (strncmp(key, w->groups[g].path, size) != 0 || key[size] != '/' || size < home) continue;
+        for (size_t i = 0; i < w->groups[g].n_below; i++) {
+            if (strcmp(w->groups[g].below[i], dim) != 0) continue;
+            home = size;
+            *listed = true;
+        }
+    }
+    return *listed ? home : group_size(key);
+}
+
 /* Whether the dimension of an axis is meant to grow, by its group or one above. */
 static bool is_growing(const writer *w, const foreign_node *node, int d)
 {
+    bool listed;
     if (!node->dims || !node->dims[d]) return false;
+    const size_t home = home_of(w, node->key, node->dims[d], &listed);
     for (size_t g = 0; g < w->n_groups; g++) {
         size_t size = strlen(w->groups[g].path);
+        if (listed && size != home) continue;
         if (strncmp(node->key, w->groups[g].path, size) != 0 || node->key[size] != '/') continue;
         for (size_t i = 0; i < w->groups[g].n_growing; i++)
             if (strcmp(w->groups[g].growing[i], node->dims[d]) == 0) return true;
@@ -853,24 +874,6 @@ static cli_exit add_group(writer *w, const foreign_node *node)
     cli_exit code = id >= 0 ? put_attributes(w, id, node) : fail(w, node->key);
     h5_close(id);
     return code;
-}
-
-/* Returns the size of the path of the group that a new dimension of an array belongs to: the array's
- * group, or the nearest one that lists the dimension. *listed is whether there is one. */
-static size_t home_of(const writer *w, const char *key, const char *dim, bool *listed)
-{
-    size_t home = 0;
-    *listed = false;
-    for (size_t g = 0; g < w->n_groups; g++) {
-        size_t size = strlen(w->groups[g].path);
-        if (strncmp(key, w->groups[g].path, size) != 0 || key[size] != '/' || size < home) continue;
-        for (size_t i = 0; i < w->groups[g].n_below; i++) {
-            if (strcmp(w->groups[g].below[i], dim) != 0) continue;
-            home = size;
-            *listed = true;
-        }
-    }
-    return *listed ? home : group_size(key);
 }
 
 /* Takes what the dimension scales of an array are made of. */

@@ -292,14 +292,15 @@ static cli_exit put_attributes(writer *w, int id, int var, const foreign_node *n
 
 /* ---- Dimensions -------------------------------------------------------------------------- */
 
-static bool is_growing(writer *w, const foreign_node *node, const char *name)
+/* Whether the dimension grows, according to the group at `home` or, unless `listed`, one above. */
+static bool is_growing(writer *w, const foreign_node *node, const char *name, size_t home, bool listed)
 {
-    for (size_t size = group_size(node->key);; size--) {
+    for (size_t size = home;; size--) {
         const group *g =
             size == 0 || node->key[size] == '/' ? find_group(w, node->key, size) : NULL;
         for (size_t i = 0; g && i < g->n_growing; i++)
             if (strcmp(g->growing[i], name) == 0) return true;
-        if (size == 0) return false;
+        if (size == 0 || listed) return false;
     }
 }
 
@@ -373,7 +374,8 @@ static cli_exit reach_dimension(writer *w, const foreign_node *node, const char 
     }
     bool is_taken = find_dimension(w, id, name) || nc_inq_varid(id, name, &var) == NC_NOERR;
     if (!is_taken)
-        return define(w, id, node->key, name, length, is_growing(w, node, name), out);
+        return define(w, id, node->key, name, length, is_growing(w, node, name, home, listed),
+                      out);
     snprintf(other, sizeof other, "%.200s_%zu", name, length);
     CLI_TRY(foreign_lose_writing(w->base,
                                  "%s: its dimension is named %s, because %s has another length "

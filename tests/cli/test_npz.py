@@ -142,9 +142,7 @@ class Npz(ForeignCase):
             save(self.path("a.npz"), a=np.arange(30).reshape(5, 6), b=np.float32(3))
             for data in self.mutated(rng, self.path("a.npz").read_bytes(), rounds(40)):
                 self.path("m.npz").write_bytes(data)
-                status, _, err = run("convert", self.path("m.npz"), self.path("m.b2z"), "-f")
-                if not (status == 2 and "in a tree" in err):  # a name that a tree cannot have
-                    self.assertIn(status, (0, 3, 4, 5), err)
+                self.survives(rng, self.path("m.npz"))
 
 
 if __name__ == "__main__":

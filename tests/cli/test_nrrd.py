@@ -208,8 +208,7 @@ class Nrrd(ForeignCase):
             nrrd.write(str(self.path("a.nrrd")), np.arange(60, dtype="<i2").reshape(3, 4, 5), header)
             for data in self.mutated(rng, self.path("a.nrrd").read_bytes(), rounds(40)):
                 self.path("m.nrrd").write_bytes(data)
-                status, _, err = run("convert", self.path("m.nrrd"), self.path("m.b2nd"), "-f")
-                self.assertIn(status, (0, 3, 4, 5), err)
+                self.survives(rng, self.path("m.nrrd"), ".b2nd")
 
 
 if __name__ == "__main__":

@@ -16,13 +16,12 @@ from tool_foreign import need, need_plugin
 
 need_plugin("hdf5")
 need_plugin("netcdf")
-h5py, netCDF4, nibabel, nrrd, hdf5plugin = need("h5py", "netCDF4", "nibabel", "nrrd", "hdf5plugin")
+nibabel, nrrd, hdf5plugin = need("nibabel", "nrrd", "hdf5plugin")
+from tool_judges import equal, hdf5, is_named, netcdf  # noqa: E402
 
 ENDS = {".h5": "hdf5", ".hdf5": "hdf5", ".nc": "netcdf", ".cdf": "netcdf", ".grd": "netcdf",
         ".nii": "nifti", ".nii.gz": "nifti", ".hdr": "nifti", ".nrrd": "nrrd", ".nhdr": "nrrd",
         ".npy": "npy"}
-OWN = {"DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "CLASS", "NAME", "_Netcdf4Dimid",
-       "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"}  # of HDF5 and netCDF
 LARGEST = 8 << 20
 DOWNLOADED = os.environ.get("CATERVA_ROUND_TRIPS")
 
@@ -48,91 +47,7 @@ def kind_of(path):
     return None
 
 
-def equal(a, b):
-    a, b = np.asarray(a), np.asarray(b)
-    if a.shape != b.shape:
-        return False
-    if a.dtype.names and b.dtype.names:
-        return a.dtype.names == b.dtype.names and all(equal(a[n], b[n]) for n in a.dtype.names)
-    if a.dtype.kind == "O" or b.dtype.kind == "O":
-        return all(equal(x, y) if isinstance(x, np.ndarray) else x == y
-                   for x, y in zip(a.ravel(), b.ravel()))
-    return a.tobytes() == b.tobytes() if a.dtype == b.dtype else False
-
-
 # ---- Judges: each yields (key, attribute or None, what differs) ------------------------------
-
-
-def hdf5_objects(file):
-    found = {"/": file}
-    file.visititems(lambda name, thing: found.__setitem__("/" + name, thing))
-    return found
-
-
-def hdf5(a, b):
-    with h5py.File(a) as one, h5py.File(b) as two:
-        first, second = hdf5_objects(one), hdf5_objects(two)
-        for key in sorted(first.keys() ^ second.keys()):
-            yield key, None, "only one file has it"
-        for key in sorted(first.keys() & second.keys()):
-            x, y = first[key], second[key]
-            if type(x) is not type(y):
-                yield key, None, "is something else"
-                continue
-            for name in sorted((set(x.attrs) ^ set(y.attrs)) - OWN):
-                yield key, name, "only one file has it"
-            for name in sorted((set(x.attrs) & set(y.attrs)) - OWN):
-                types = [h5py.h5a.open(t.id, name.encode()).dtype for t in (x, y)]
-                if types[0] != types[1] or len({h5py.check_string_dtype(t) for t in types}) > 1:
-                    yield key, name, "type"
-                elif not (isinstance(x.attrs[name], h5py.Empty) or
-                          equal(x.attrs[name], y.attrs[name])):
-                    yield key, name, "value"
-            if isinstance(x, h5py.Dataset):
-                if x.dtype != y.dtype or x.shape != y.shape or x.maxshape != y.maxshape:
-                    yield key, None, "dtype or shape"
-                elif x.shape is not None and not equal(x[()], y[()]):
-                    yield key, None, "items"
-                elif [d.label for d in x.dims] != [d.label for d in y.dims]:
-                    yield key, None, "labels"
-
-
-def netcdf(a, b):
-    with netCDF4.Dataset(a) as one, netCDF4.Dataset(b) as two:
-        yield from netcdf_groups("", one, two)
-
-
-def netcdf_groups(path, one, two):
-    for name in sorted(set(one.dimensions) | set(two.dimensions)):
-        found = [(len(g.dimensions[name]), g.dimensions[name].isunlimited())
-                 if name in g.dimensions else None for g in (one, two)]
-        if found[0] != found[1]:
-            yield path + "/" + name, None, "dimension"
-    for name in sorted(set(one.variables) ^ set(two.variables)):
-        yield path + "/" + name, None, "only one file has it"
-    yield from netcdf_attributes(path or "/", one, two)
-    for name in sorted(set(one.variables) & set(two.variables)):
-        key, x, y = path + "/" + name, one[name], two[name]
-        for variable in (x, y):
-            variable.set_auto_maskandscale(False)
-            variable.set_auto_chartostring(False)
-        if str(x.datatype) != str(y.datatype) or x.dimensions != y.dimensions:
-            yield key, None, "type or dimensions"
-        elif not equal(x[...], y[...]):
-            yield key, None, "items"
-        yield from netcdf_attributes(key, x, y)
-    for name in sorted(set(one.groups) | set(two.groups)):
-        if name in one.groups and name in two.groups:
-            yield from netcdf_groups(path + "/" + name, one[name], two[name])
-        else:
-            yield path + "/" + name, None, "only one file has it"
-
-
-def netcdf_attributes(key, one, two):
-    for name in sorted(set(one.ncattrs()) | set(two.ncattrs())):
-        values = [t.getncattr(name) if name in t.ncattrs() else None for t in (one, two)]
-        if type(values[0]) is not type(values[1]) or not equal(*values):
-            yield key, name, "attribute"
 
 
 def nifti(a, b):
@@ -164,14 +79,6 @@ def npy(a, b):
 
 JUDGES = {"hdf5": (hdf5, ".h5"), "netcdf": (netcdf, ".nc"), "nifti": (nifti, ".nii.gz"),
           "nrrd": (nrrd_files, ".nrrd"), "npy": (npy, ".npy")}
-
-
-def is_named(key, attribute, warnings):
-    """Whether a sentence is about the difference: about the object, or about one that it is in."""
-    above = ["/"] if key == "/" else [key[:i] for i in range(1, len(key) + 1)
-                                       if i == len(key) or key[i] == "/"]
-    return any(f": {k}: " in line and (not attribute or attribute in line or "attributes" in line)
-               for line in warnings.splitlines() for k in above)
 
 
 class RoundTrips(Case):

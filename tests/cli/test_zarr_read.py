@@ -210,7 +210,7 @@ class Arrays(ForeignCase):
     def test_mutations(self):
         """Damaged metadata and chunks: an array, or one sentence."""
         rng = random_of(self)
-        path, out = self.path("d.zarr"), self.path("d.b2nd")
+        path = self.path("d.zarr")
         for shards in (None, (8, 8)):
             shutil.rmtree(path, ignore_errors=True)
             zarr.create_array(str(path), shape=(10, 7), chunks=(4, 4), shards=shards, dtype="f4",
@@ -221,10 +221,7 @@ class Arrays(ForeignCase):
                 file = rng.choice(files)
                 whole = file.read_bytes()
                 file.write_bytes(next(iter(self.mutated(rng, whole, 1))))
-                status, _, err = run("convert", path, out, "-f")
-                self.assertIn(status, (0, 3, 4, 5), err)
-                if status:
-                    self.assertRegex(err, r"\Acaterva: [^\n]+\n\Z")
+                self.survives(rng, path, ".b2nd")
                 file.write_bytes(whole)
 
 

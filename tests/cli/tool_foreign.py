@@ -4,14 +4,16 @@ import importlib
 import os
 import random
 import re
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, LONG, SANITIZED, Case, run
+from tool_cli import CLI, LONG, SANITIZED, Case, environment, run
 
 
 def need(*names):
@@ -97,6 +99,32 @@ class ForeignCase(Case):
         self.assertIn(status, (3, 4, 5), (arguments, out, err))
         self.assertRegex(err, r"\Acaterva: [^\n]+\n\Z")
         return err
+
+    def survives(self, rng, path, extension=".b2z", *options):
+        """Converts a damaged file: an output, or one sentence and nothing left; within 100 s of
+        processor time, and 1 GiB (under a sanitizer 3 GiB). Returns whether the library of the format failed instead."""
+        out, before = self.path("m" + extension), set(self.names())
+        more = [o for o in (["--verify"], ["--memory", "16MiB"]) if rng.random() < 0.5]
+        arguments = [str(a) for a in ("convert", path, out, "-f", *options, *sum(more, []))]
+        env = environment(**hostile_environment(self.folder))
+        with open(self.path(".errors"), "w+") as errors:
+            child = subprocess.Popen([CLI, *arguments], stdout=subprocess.DEVNULL, stderr=errors, env=env)
+            clock = threading.Timer(1000, child.kill)
+            clock.start()
+            status, used = os.wait4(child.pid, 0)[1:]
+            clock.cancel()
+            child.returncode = status = os.waitstatus_to_exitcode(status)
+            errors.seek(0)
+            err = errors.read()
+        failed = library_crashes(status, err)
+        if not failed:
+            self.assertIn(status, (0, 3, 4, 5), (arguments, err))
+            self.assertEqual(sentences(err), status != 0, (arguments, err))
+        self.assertLess(used.ru_utime + used.ru_stime, 100, (arguments, err))
+        self.assertLess(used.ru_maxrss, (3 if SANITIZED else 1) << 20, (arguments, err))
+        self.assertEqual(set(self.names()) - before - {".known", ".errors"},
+                         {out.name} - before if status == 0 else set(), (arguments, err))
+        return failed
 
     def mutated(self, rng, whole, n):
         """n copies of the bytes with a few changes each."""
