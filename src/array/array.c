@@ -119,126 +119,32 @@ cv_status cv_array_check_encodes(const caterva_array *array, cv_error *err)
     return cv_codec_check_encoding(&array->workers.spec, err);
 }
 
-/* ---- Changes of attributes --------------------------------------------------------- */
-
-/* Finds the library's own attribute and its index in the trailer. Returns NULL if it is missing. */
-static const cv_metalayer *find_own(const cv_trailer *t, int *at)
-{
-    const cv_metalayer *own =
-        cv_metalayers_find(t->attributes, t->n_attributes, CV_OWN_ATTRIBUTE);
-    *at = own ? (int)(own - t->attributes) : 0;
-    return own;
-}
-
-static cv_status place_attributes(caterva_array *array, const cv_attribute *list, int n,
-                                  cv_error *err)
-{
-    int own_at;
-    const cv_metalayer *own = find_own(&cv_array_state(array)->trailer, &own_at);
-    cv_placed placed = {.watch = array->n_late > 0 ? NULL : array->watch};
-    CV_TRY(cv_attributes_place(list, n, own, own_at, &placed, err));
-    cv_change change = {
-        .set_attributes = true, .attributes = placed.layers, .n_attributes = placed.n};
-    cv_status status = cv_txn_change(array->pending->txn, &change, err);
-    cv_placed_free(&placed);
-    return status;
-}
-
-cv_status cv_array_replace_attributes(caterva_array *array, const char *name,
-                                      const cv_attribute *added, int n_added, cv_error *err)
-{
-    const cv_attributes *all;
-    cv_attribute *list;
-    int n;
-    CV_TRY(cv_pending_check(array->pending, err));
-    CV_TRY(cv_snapshot_attributes(cv_array_state(array), &all, err));
-    CV_TRY(cv_attributes_replace(all, name, added, n_added, &list, &n, err));
-    cv_status status = place_attributes(array, list, n, err);
-    cv_free(list);
-    return status;
-}
-
-static void drop_late(caterva_array *array)
-{
-    while (array->n_late > 0) cv_free(cv_unconst(array->late[--array->n_late].name));
-}
-
-/* Adds the attributes that wait. If memory runs out, no commit is allowed. */
-static void settle(caterva_array *array)
-{
-    if (array->n_late == 0) return;
-    if (cv_array_replace_attributes(array, array->late[0].name, array->late, array->n_late,
-                                    NULL) != CV_OK)
-        array->pending->broken = true;
-    drop_late(array);
-    cv_array_changed(array);
-}
-
-/* Copies an attribute to those that wait. *waits is false if it cannot. */
-static cv_status add_late(caterva_array *array, const cv_attribute *added, bool *waits,
-                          cv_error *err)
-{
-    const cv_attributes *all;
-    CV_TRY(cv_pending_check(array->pending, err));
-    CV_TRY(cv_snapshot_attributes(cv_array_state(array), &all, err));
-    *waits = array->n_late < CV_MAX_LATE && cv_attributes_can_wait(all, added);
-    for (int i = 0; *waits && i < array->n_late; i++)
-        *waits = strcmp(array->late[i].name, added->name) != 0;
-    if (!*waits) return CV_OK;
-    size_t length = strlen(added->name) + 1;
-    if (!array->late) array->late = cv_malloc(CV_MAX_LATE * sizeof *array->late);
-    char *copy = array->late ? cv_malloc(length + added->size) : NULL;
-    if (!copy) return cv_fail_memory(err, length + added->size, "an attribute");
-    memcpy(copy, added->name, length);
-    memcpy(copy + length, added->data, added->size);
-    cv_attribute *late = &array->late[array->n_late++];
-    *late = *added;
-    late->name = copy;
-    late->data = (const uint8_t *)copy + length;
-    return CV_OK;
-}
-
 /* ---- Locks ------------------------------------------------------------------------ */
-
-static void lock_writer(caterva_array *array)
-{
-    cv_rwlock_write(&array->lock);
-    cv_prefetch_suspend(&array->prefetch);
-    cv_tasks_suspend(&array->reads);
-}
-
-static void unlock_writer(caterva_array *array)
-{
-    cv_prefetch_resume(&array->prefetch);
-    cv_tasks_resume(&array->reads);
-    cv_rwlock_unlock(&array->lock);
-}
 
 void cv_array_lock_shared(caterva_array *array)
 {
     if (!array->is_guarded) return;
     if (array->pending) cv_rwlock_read(&array->lock);
-    while (array->n_late > 0) {
-        cv_rwlock_unlock(&array->lock);
-        lock_writer(array);
-        settle(array);
-        unlock_writer(array);
-        cv_rwlock_read(&array->lock);
-    }
     if (array->watch) cv_watch_begin(array->watch);
 }
 
 void cv_array_lock_alone(caterva_array *array)
 {
-    if (array->pending) lock_writer(array);
-    settle(array);
+    if (array->pending) {
+        cv_rwlock_write(&array->lock);
+        cv_prefetch_suspend(&array->prefetch);
+        cv_tasks_suspend(&array->reads);
+    }
     if (array->watch) cv_watch_begin(array->watch);
 }
 
 static void unlock(caterva_array *array, bool good)
 {
     if (array->watch) cv_watch_end(array->watch, good);
-    if (array->pending) unlock_writer(array);
+    if (!array->pending) return;
+    cv_prefetch_resume(&array->prefetch);
+    cv_tasks_resume(&array->reads);
+    cv_rwlock_unlock(&array->lock);
 }
 
 void cv_array_unlock(caterva_array *array)
@@ -297,19 +203,6 @@ cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *er
 const cv_snapshot *cv_array_state(const caterva_array *array)
 {
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
-}
-
-cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added, cv_error *err)
-{
-    bool waits = false;
-    lock_writer(array);
-    cv_status status = add_late(array, added, &waits, err);
-    if (status == CV_OK && !waits) settle(array);
-    if (array->watch) cv_watch_begin(array->watch);
-    if (status == CV_OK && !waits)
-        status = cv_array_replace_attributes(array, added->name, added, 1, err);
-    cv_array_changed(array);
-    return cv_array_finish(array, status);
 }
 
 /* ---- Descriptions: one block of memory, which also holds the strings and contents -------- */
@@ -453,7 +346,7 @@ void cv_description_release(const cv_description *description)
 void cv_array_changed(caterva_array *array)
 {
     cv_description *fresh = NULL;
-    if (array->n_late == 0) (void)describe(array, &fresh, NULL);
+    (void)describe(array, &fresh, NULL);
     cv_mutex_lock(&array->description_lock);
     cv_description *old = array->description;
     array->description = fresh;
@@ -715,8 +608,6 @@ void cv_array_free(caterva_array *array)
     cv_prefetch_destroy(&array->prefetch);
     if (array->workers.cache) cv_cache_forget(array->workers.cache, array->frame->id);
     cv_cache_free(array->own_cache);
-    drop_late(array);
-    cv_free(array->late);
     cv_pending_free(array->pending);
     cv_workers_destroy(&array->workers);
     cv_snapshot_release(array->snapshot);
@@ -841,7 +732,7 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
 static cv_status commit_at_close(caterva_array *array, cv_error *err)
 {
     const cv_store *store = array->frame->store;
-    if (cv_store_is_parents(store) && !caterva_has_pending(array)) return CV_OK;
+    if (cv_store_is_parents(store) && !cv_pending_state(array->pending)) return CV_OK;
     CV_TRY(caterva_commit(array, err));
     tidy_at_close(array);
     return CV_OK;

@@ -8,7 +8,6 @@
 #include "engine/plan/selection.h"
 #include "engine/read/prefetch.h"
 #include "engine/run/pool.h"
-#include "frame/attributes.h"
 #include "frame/snapshot.h"
 
 /* Copies the caller's struct `options` to `out`, which has `size` bytes. A shorter struct, of an
@@ -145,8 +144,6 @@ struct caterva_array {
     /* A list, the latest attachment first. Changes only with the lock held; reads need no lock. */
     _Atomic(cv_attachment *) attached;
     int compact_percent; /* as in caterva_open_options */
-    cv_attribute *late;  /* attributes that wait for the next lock; NULL if none did */
-    int n_late;
 };
 
 /* Makes a handle for the frame. Owns the frame, even on failure. */
@@ -159,15 +156,6 @@ void cv_array_free(caterva_array *array);
 /* Returns the state that calls on the handle use: the committed state, or the state that includes
  * pending changes of shape, attributes and metalayers. */
 const cv_snapshot *cv_array_state(const caterva_array *array);
-
-/* Sets or, if `added` is NULL, removes attributes, as cv_attributes_replace. Call with the lock held
- * alone. */
-cv_status cv_array_replace_attributes(caterva_array *array, const char *name,
-                                      const cv_attribute *added, int n_added, cv_error *err);
-
-/* Sets an attribute. To make the map of attributes anew for each would take quadratic time, so new ones
- * that only the map can have wait until another call locks the handle. Takes the lock. */
-cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added, cv_error *err);
 
 /* If `progress` has a function, long calls through the handle report to it. */
 cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progress,

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "format/array_meta.h"
 #include "format/values.h"
+#include "frame/attributes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,11 +78,47 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
 
 /* ---- Changing attributes ------------------------------------------------ */
 
+/* Finds the library's own attribute and its index in the trailer. Returns NULL if it is missing. */
+static const cv_metalayer *find_own(const cv_trailer *t, int *at)
+{
+    const cv_metalayer *own =
+        cv_metalayers_find(t->attributes, t->n_attributes, CV_OWN_ATTRIBUTE);
+    *at = own ? (int)(own - t->attributes) : 0;
+    return own;
+}
+
+static cv_status change(caterva_array *array, const cv_attribute *list, int n, cv_error *err)
+{
+    int own_at;
+    const cv_metalayer *own = find_own(&cv_array_state(array)->trailer, &own_at);
+    cv_placed placed = {.watch = array->watch};
+    CV_TRY(cv_attributes_place(list, n, own, own_at, &placed, err));
+    cv_change change = {
+        .set_attributes = true, .attributes = placed.layers, .n_attributes = placed.n};
+    cv_status status = cv_txn_change(array->pending->txn, &change, err);
+    cv_placed_free(&placed);
+    return status;
+}
+
 /* Ends a call, and makes one new description, which includes all changes of the call. */
 static cv_status finish(caterva_array *array, cv_status status)
 {
     cv_array_changed(array);
     return cv_array_finish(array, status);
+}
+
+static cv_status replace_attribute(caterva_array *array, const char *name,
+                                   const cv_attribute *added, cv_error *err)
+{
+    const cv_attributes *all;
+    cv_attribute *list;
+    int n;
+    CV_TRY(cv_pending_check(array->pending, err));
+    CV_TRY(cv_snapshot_attributes(cv_array_state(array), &all, err));
+    CV_TRY(cv_attributes_replace(all, name, added, &list, &n, err));
+    cv_status status = change(array, list, n, err);
+    cv_free(list);
+    return status;
 }
 
 caterva_status caterva_attr_set(caterva_array *array, const char *name, const void *value,
@@ -93,7 +130,8 @@ caterva_status caterva_attr_set(caterva_array *array, const char *name, const vo
     if (!value && size > 0) return cv_fail(err, CATERVA_EINVAL, -1, "value is NULL");
     cv_attribute added = {
         .name = name, .form = CV_ATTRIBUTE_RAW, .data = value, .size = size};
-    return cv_array_set_attribute(array, &added, err);
+    cv_array_lock_alone(array);
+    return finish(array, replace_attribute(array, name, &added, err));
 }
 
 caterva_status caterva_attr_delete(caterva_array *array, const char *name, caterva_error *err)
@@ -102,7 +140,7 @@ caterva_status caterva_attr_delete(caterva_array *array, const char *name, cater
     CV_TRY(cv_array_refuse(array, "a change of attributes", err));
     CV_TRY(cv_attributes_check_name(name, err));
     cv_array_lock_alone(array);
-    return finish(array, cv_array_replace_attributes(array, name, NULL, 0, err));
+    return finish(array, replace_attribute(array, name, NULL, err));
 }
 
 /* ---- Fixed metalayers --------------------------------------------------- */
@@ -257,7 +295,7 @@ static cv_status check_names(const char *const *names, int ndim, cv_error *err)
 static cv_status delete_if_there(caterva_array *array, const char *name, cv_error *err)
 {
     cv_error why;
-    cv_status status = cv_array_replace_attributes(array, name, NULL, 0, &why);
+    cv_status status = replace_attribute(array, name, NULL, &why);
     if (status == CV_OK || status == CATERVA_ENOTFOUND) return CV_OK;
     if (err) *err = why;
     return status;
@@ -280,8 +318,7 @@ static cv_status set_names(caterva_array *array, const char *const *names, int n
     cv_attribute added = {.name = conventions[0], .form = CV_ATTRIBUTE_RAW};
     added.data = value.data;
     added.size = value.size;
-    if (status == CV_OK)
-        status = cv_array_replace_attributes(array, conventions[0], &added, 1, err);
+    if (status == CV_OK) status = replace_attribute(array, conventions[0], &added, err);
     cv_buffer_free(&value);
     return status;
 }

@@ -486,14 +486,14 @@ cv_status cv_attributes_find(const cv_attributes *all, const char *name,
 /* ---- One of them changed ------------------------------------------------- */
 
 cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
-                                const cv_attribute *added, int n_added, cv_attribute **list,
-                                int *n, cv_error *err)
+                                const cv_attribute *added, cv_attribute **list, int *n,
+                                cv_error *err)
 {
     static const cv_attributes none;
     if (!all) all = &none;
     const cv_attribute *old = find(all, name);
     if (!old && !added) return cv_attributes_find(all, name, &old, err);
-    size_t size = ((size_t)all->n + (size_t)n_added + 1) * sizeof(cv_attribute);
+    size_t size = ((size_t)all->n + 1) * sizeof(cv_attribute);
     *list = cv_malloc(size);
     if (!*list) return cv_fail_memory(err, size, "the attributes");
     *n = 0;
@@ -503,7 +503,7 @@ cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
         else if (added)
             (*list)[(*n)++] = *added;
     }
-    for (int i = 0; !old && i < n_added; i++) (*list)[(*n)++] = added[i];
+    if (!old && added) (*list)[(*n)++] = *added;
     return CV_OK;
 }
 
@@ -563,15 +563,6 @@ static bool is_sought(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0) return true;
     return false;
-}
-
-bool cv_attributes_can_wait(const cv_attributes *all, const cv_attribute *added)
-{
-    enum { SHORT_VALUE = 64 << 10 };
-    return all->n > 0 && all->list[all->n - 1].form == CV_ATTRIBUTE_PACKED &&
-           all->map.size < MAX_MAP_BYTES / 2 && added->size <= SHORT_VALUE &&
-           !is_sought(added->name) && !find(all, added->name) &&
-           cv_is_value(added->data, added->size);
 }
 
 static cv_status begin(placing *p, const cv_attribute *list, int n, bool has_own,

@@ -62,17 +62,11 @@ cv_status cv_attributes_find(const cv_attributes *all, const char *name,
                              const cv_attribute **out, cv_error *err);
 
 /* Copies the list with one attribute replaced in place or appended; `added` NULL removes it
- * (CATERVA_ENOTFOUND if it does not exist). More than one are appended: `name` is that of the first,
- * and no two names are equal. `all` NULL: an empty list. Free *list with cv_free; it borrows from both
- * arguments. */
+ * (CATERVA_ENOTFOUND if it does not exist). `all` NULL: an empty list. Free *list with cv_free; it
+ * borrows from both arguments. */
 cv_status cv_attributes_replace(const cv_attributes *all, const char *name,
-                                const cv_attribute *added, int n_added, cv_attribute **list,
-                                int *n, cv_error *err);
-
-/* Whether the attribute would only be appended to the map, which exists. It can then wait for others:
- * with up to CV_MAX_LATE of them it can be placed. */
-enum { CV_MAX_LATE = 256 };
-bool cv_attributes_can_wait(const cv_attributes *all, const cv_attribute *added);
+                                const cv_attribute *added, cv_attribute **list, int *n,
+                                cv_error *err);
 
 /* CATERVA_EINVAL if no attribute may have this name. */
 cv_status cv_attributes_check_name(const char *name, cv_error *err);

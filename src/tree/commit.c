@@ -558,7 +558,7 @@ static cv_status replace(caterva_tree *tree, const char *group, const cv_snapsho
             "changed here",
             group);
     if (old) CV_TRY(cv_snapshot_attributes(old, &all, err));
-    CV_TRY(cv_attributes_replace(all, name, added, added != NULL, &attributes, &n, err));
+    CV_TRY(cv_attributes_replace(all, name, added, &attributes, &n, err));
     cv_status status = put(tree, group, old, attributes, n, err);
     cv_free(attributes);
     return status;

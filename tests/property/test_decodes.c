@@ -438,55 +438,6 @@ static void scan_fitting_beside_another(const void *frame, size_t size, int axis
     free(out);
 }
 
-/* ---- Attributes ----------------------------------------------------------------- */
-
-/* Setting many attributes decodes the map of those that exist a few times, not once for each. Every
- * call finds what was set before it. */
-static void set_attributes(void)
-{
-    enum { N = 3000, MOST = 40 };
-    caterva_error err;
-    caterva_create_options options = CATERVA_CREATE_INIT;
-    caterva_array *array = NULL, *again = NULL;
-    void *frame, *value;
-    size_t size;
-    char name[32];
-    options.dtype = "|u1";
-    options.ndim = 1;
-    options.shape = (const int64_t[]){4};
-    CHECK_OK(caterva_create("mem:", &options, &array, &err), err);
-    int before = atomic_load(&n_whole);
-    for (int i = 0; i < N; i++) {
-        const uint8_t number[] = {0xcd, (uint8_t)(i >> 8), (uint8_t)i};
-        (void)snprintf(name, sizeof name, "attribute_%d", i);
-        CHECK_OK(caterva_attr_set(array, name, number, sizeof number, &err), err);
-    }
-    CHECK_OK(caterva_attr_get(array, name, &value, &size, &err), err);
-    CHECK(size == 3 && ((uint8_t *)value)[2] == (uint8_t)(N - 1), "%s differs", name);
-    caterva_free(value);
-    CHECK_OK(caterva_attr_set(array, name, "\xc3", 1, &err), err); /* replaces one */
-    CHECK_OK(caterva_attr_delete(array, "attribute_2000", &err), err);
-    CHECK_OK(caterva_commit(array, &err), err);
-    int n = atomic_load(&n_whole) - before;
-    CHECK(n <= MOST, "%d attributes: %d maps were decoded", N, n);
-    CHECK_OK(caterva_frame_copy(array, &frame, &size, &err), err);
-    CHECK_OK(caterva_close(array, &err), err);
-    CHECK_OK(caterva_frame_open(frame, size, 0, NULL, &again, &err), err);
-    for (int i = 0; i < N; i++) {
-        uint8_t number[3];
-        int64_t length;
-        (void)snprintf(name, sizeof name, "attribute_%d", i);
-        caterva_status status =
-            caterva_attr_read(again, name, 0, number, sizeof number, &length, &err);
-        CHECK(status == (i == 2000 ? CATERVA_ENOTFOUND : CATERVA_OK), "%s: %d", name, status);
-        if (status == CATERVA_OK && i < N - 1)
-            CHECK(length == 3 && number[1] == (uint8_t)(i >> 8) && number[2] == (uint8_t)i,
-                  "%s differs", name);
-    }
-    CHECK_OK(caterva_close(again, &err), err);
-    caterva_free(frame);
-}
-
 int main(int argc, char **argv)
 {
     caterva_error err;
@@ -516,7 +467,6 @@ int main(int argc, char **argv)
     for (int round = 0; round < 20; round++) read_fitting(frame, size, 1 + round % 3, &r);
     for (int threads = 1; threads <= 3; threads++) read_all_of_fitting(frame, size, threads);
     for (int axis = 0; axis < 3; axis++) scan_fitting_beside_another(frame, size, axis);
-    set_attributes();
     free(a.items);
     free(items);
     caterva_free(frame);
