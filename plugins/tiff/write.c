@@ -4,6 +4,7 @@
 #include "foreign/values.h"
 #include "terminal/output.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ typedef struct tiff_writer {
     int64_t page, plane, row; /* row: the first one of the band */
     uint8_t *band, *tile;
     size_t used;         /* bytes of the band */
-    foreign_node *first; /* key, shape and attributes of the array */
+    foreign_node *first; /* key, shape, names of axes and attributes of the array */
     bool is_swapped;     /* items have the other byte order */
     bool has_page;       /* a page was begun and has no directory yet */
 } tiff_writer;
@@ -79,16 +80,42 @@ static void set_resolution(TIFF *tif, const foreign_node *node, const tiff_layou
     TIFFSetField(tif, TIFFTAG_XRESOLUTION, 1 / (spacing[y + 1] * cm));
 }
 
+/* Sets `out` to the letters of tifffile for the names of axes, to "" if they are those that every page
+ * has. Returns false if there are no such letters. */
+static bool letters_of(const foreign_node *node, char *out)
+{
+    static const char known[] = "ACEFHILMPRTVXYZ";
+    int n = node->ndim, y = n - 2 - (n > 2 && node->dims && node->dims[n - 1] &&
+                                     strcmp(node->dims[n - 1], "sample") == 0);
+    bool is_usual = true;
+    *out = '\0';
+    for (int d = 0; node->dims && d < n; d++) {
+        const char *name = node->dims[d];
+        bool is_letter = name && strlen(name) == 1 && strchr(known, toupper((unsigned char)*name));
+        bool is_sample = name && strcmp(name, "sample") == 0;
+        if (name && strcmp(name, "page") == 0) name = NULL; /* what a reader calls an axis without a name */
+        if (name && !is_letter && !is_sample) return false;
+        is_usual = is_usual && (!name || d >= y || is_sample);
+        out[d] = is_letter ? (char)toupper((unsigned char)*name) : is_sample ? 'S' : 'Q';
+        out[d + 1] = '\0';
+    }
+    bool has_page = !*out || (y >= 0 && strchr("YQ", out[y]) && strchr("XQ", out[y + 1])) ||
+                    (n > 2 && out[n - 3] == 'S' && out[n - 2] == 'Y' && out[n - 1] == 'X');
+    if (is_usual) *out = '\0';
+    return has_page;
+}
+
 /* Returns the description, to be freed: that of the array, with its shape if it is tifffile's
- * ({"shape": [2, 3], ...}), or the shape alone. *drops: what the array's says of other axes. NULL after a
- * reported lack of memory. */
+ * ({"shape": [2, 3], ...}), or the shape alone and the letters of its axes. *drops: what is lost of the
+ * names of axes, or of the array's description. NULL after a reported lack of memory. */
 static char *make_description(const foreign_node *node, bool *drops)
 {
     static const char begin[] = "{\"shape\": [";
-    char shape[CATERVA_MAX_DIMS * 22 + 16];
+    char shape[CATERVA_MAX_DIMS * 22 + 16], letters[CATERVA_MAX_DIMS + 1];
     size_t size, used = 0;
     const char *given = values_text(values_of(node, "description"), &size);
-    char *text = cli_alloc((given ? size : 0) + sizeof begin + sizeof shape), *rest = text;
+    char *text = cli_alloc((given ? size : 0) + sizeof begin + sizeof shape + sizeof letters + 16);
+    char *rest = text;
     *drops = false;
     if (!text) return NULL;
     memcpy(text, given ? given : "", given ? size : 0);
@@ -110,9 +137,15 @@ static char *make_description(const foreign_node *node, bool *drops)
     /* tifffile adds an axis of one item to pages without samples. */
     if (n == node->ndim + 1 && last == 1) used += (size_t)snprintf(shape + used, 4, ", 1"), n--;
     bool fits = is_shape && n == node->ndim && *rest == ']';
-    *drops = is_shape && !fits && strcmp(rest, "]}") != 0;
+    bool has_letters = letters_of(node, letters);
+    char *axes = fits ? strstr(rest, "\"axes\": \"") : NULL;
+    for (int d = 0; axes && letters[d] && axes[9 + d] != '"'; d++)
+        if (letters[d] != 'Q') axes[9 + d] = letters[d];
+    *drops = !has_letters || (fits ? *letters && !axes : is_shape && strcmp(rest, "]}") != 0);
     if (fits)
         memmove(text + sizeof begin - 1 + used, rest, strlen(rest) + 1);
+    else if (has_letters && *letters)
+        sprintf(text + sizeof begin - 1 + used, "], \"axes\": \"%s\"}", letters);
     else
         strcpy(text + sizeof begin - 1 + used, "]}");
     memcpy(text, begin, sizeof begin - 1);
@@ -349,7 +382,8 @@ static cli_exit lose(foreign_writer *self, const foreign_node *node)
     bool drops = false;
     if (!node->is_group) free(make_description(node, &drops));
     if (drops)
-        CLI_TRY(foreign_lose_writing(self, "%s: what its description says of other axes", node->key));
+        CLI_TRY(foreign_lose_writing(self, "%s: names of axes, or what its description says of others",
+                                     node->key));
     for (size_t i = 0; i < node->n_attributes; i++) {
         char name[72];
         snprintf(name, sizeof name, " %.64s ", node->attributes[i].name);
@@ -387,6 +421,8 @@ static cli_exit keep_node(tiff_writer *w, const foreign_node *node)
     if (!w->first) return CLI_IO;
     w->first->ndim = node->ndim;
     memcpy(w->first->shape, node->shape, sizeof node->shape);
+    for (int d = 0; node->dims && d < node->ndim; d++)
+        if (node->dims[d]) CLI_TRY(foreign_set_dim(w->first, d, node->dims[d]));
     for (size_t i = 0; i < node->n_attributes; i++) {
         const foreign_attribute *a = &node->attributes[i];
         CLI_TRY(foreign_copy_packed(w->first, a->name, a->value, a->size));

@@ -1,5 +1,6 @@
 """TIFF and BigTIFF there and back, compared with tifffile."""
 
+import json
 import struct
 import sys
 import unittest
@@ -139,7 +140,20 @@ class Tiff(ForeignCase):
             self.assertEqual(file.series[0].shape, (2, 2, 5, 6))
         self.ok("convert", self.path("a.tif"), part, "-f", "--select", "1,:,:,:")
         status, _, err = run("convert", part, back, "-f")
-        self.assertEqual((status, "says of other axes" in err), (0, True), err)
+        self.assertEqual((status, "names of axes" in err), (0, True), err)
+
+    def test_names_of_axes(self):
+        np.save(self.path("a.npy"), np.arange(120, dtype="u2").reshape(2, 3, 4, 5))
+        self.ok("convert", self.path("a.npy"), self.path("a.b2nd"))
+        for dims, axes in ((["t", "z", "y", "x"], "TZYX"), (["c", "z", "y", "x"], "CZYX"),
+                           (["t", "level", "y", "x"], None), (["y", "x", "t", "c"], None)):
+            self.ok("attr", "set", self.path("a.b2nd"), "dims", json.dumps(dims))
+            status, _, err = run("convert", self.path("a.b2nd"), self.path("a.tif"), "-f")
+            self.assertEqual((status, "names of axes" in err), (0, axes is None), err)
+            if axes:
+                with tifffile.TiffFile(self.path("a.tif")) as file:
+                    self.assertEqual(file.series[0].get_axes(), axes)
+                self.assertEqual(self.attributes(self.converted(self.path("a.tif")))["dims"], dims)
 
     def test_several_arrays(self):
         path, tree = self.path("a.tif"), self.path("a.b2z")
