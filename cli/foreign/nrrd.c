@@ -753,16 +753,33 @@ static void print_fields(FILE *stream, const foreign_node *node, const header *h
     }
 }
 
+/* Whether readers find the text again behind "name:=". */
+static bool is_pair(const foreign_attribute *a, const char *text, size_t size)
+{
+    static const char fields[] =
+        "type,dimension,sizes,spacings,thicknesses,axis mins,axismins,axis maxs,axismaxs,centers,"
+        "centerings,labels,units,kinds,endian,encoding,content,min,max,old min,oldmin,old max,"
+        "oldmax,block size,blocksize,data file,datafile,line skip,lineskip,byte skip,byteskip,"
+        "number,sample units,sampleunits,space,space dimension,space units,space origin,"
+        "space directions,measurement frame";
+    size_t name = strlen(a->name);
+    bool is_trimmed = size == 0 || (!strchr(" \t\n", text[0]) && !strchr(" \t\n", text[size - 1]));
+    return is_trimmed && values_is_utf8(text, size) && !memchr(text, '\0', size) &&
+           !memchr(text, '\r', size) && !strpbrk(a->name, ":\n\r#") && a->name[0] != ' ' &&
+           a->name[name - 1] != ' ' && !is_reserved(a->name) && !is_among(a->name, fields);
+}
+
 /* Prints a pair for each attribute that is a text, and reports the others. */
 static cli_exit print_keys(FILE *stream, foreign_writer *self, const foreign_node *node)
 {
     for (size_t i = 0; i < node->n_attributes; i++) {
         const foreign_attribute *a = &node->attributes[i];
         size_t size;
-        const char *text = values_text((packed_value){a->value, a->size}, &size);
+        const packed_value value = {a->value, a->size};
+        const char *text = values_is_bytes(value) ? NULL : values_text(value, &size);
         if (!node->is_group && is_among(a->name, "nrrd,affine,spacing,axis_units,units"))
             continue;
-        if (node->is_group || !text || strpbrk(a->name, ":\n#") || is_reserved(a->name)) {
+        if (node->is_group || !text || !is_pair(a, text, size)) {
             CLI_TRY(foreign_lose_writing(self, "%s: the attribute %s", node->key, a->name));
             continue;
         }

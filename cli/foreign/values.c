@@ -79,6 +79,13 @@ const char *values_text(packed_value value, size_t *size)
     return entry.bytes;
 }
 
+bool values_is_bytes(packed_value value)
+{
+    caterva_value entry;
+    size_t at = 0;
+    return head(value, &at, &entry) && entry.kind == CATERVA_VALUE_BYTES;
+}
+
 bool values_is(packed_value value, const char *text)
 {
     size_t size;

@@ -20,6 +20,9 @@ CLI_API packed_value values_of(const foreign_node *node, const char *name);
  * there are; 0 if there are more than `max`, or if the value has no numbers. */
 CLI_API size_t values_numbers(packed_value value, double *out, size_t max);
 
+/* Whether the value is binary data. */
+CLI_API bool values_is_bytes(packed_value value);
+
 /* Returns the bytes of a text or of binary data, which are borrowed; NULL for other values. */
 CLI_API const char *values_text(packed_value value, size_t *size);
 

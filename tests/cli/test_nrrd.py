@@ -1,6 +1,7 @@
 """NRRD files there and back, compared with pynrrd."""
 
 import gzip
+import json
 
 import numpy as np
 
@@ -168,6 +169,13 @@ class Nrrd(ForeignCase):
         status, _, err = run("convert", self.path("b.b2nd"), self.path("b.nrrd"), "-f")
         self.assertEqual(status, 0)
         self.assertIn("the attribute number", err)
+        for name, text in (("sizes", "9 9"), ("data file", "x"), ("c", " blank"), ("d", "a\rb")):
+            self.ok("attr", "set", self.path("b.b2nd"), name, json.dumps(text))
+            err = run("convert", self.path("b.b2nd"), self.path("b.nrrd"), "-f")[2]
+            self.assertIn(f"the attribute {name}\n", err)
+            self.ok("attr", "delete", self.path("b.b2nd"), name)
+        self.ok("attr", "set", self.path("b.b2nd"), "e", '{"$bytes": "AAE="}')
+        self.assertIn("the attribute e\n", run("convert", self.path("b.b2nd"), self.path("b.nrrd"), "-f")[2])
 
     def test_other_encodings(self):
         """They are valid, but not read."""
