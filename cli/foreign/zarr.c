@@ -721,12 +721,23 @@ static cli_exit find_own(const char *folder, zarr_array *a)
     return a->is_own || err.code != CATERVA_ECORRUPT ? CLI_OK : cli_fail_array(folder, &err);
 }
 
+static bool is_empty(const char *folder)
+{
+    const struct dirent *entry = NULL;
+    DIR *dir = opendir(folder);
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "zarr.json") != 0) break;
+    if (dir) closedir(dir);
+    return dir && !entry;
+}
+
 static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
                           const metadata *m)
 {
     zarr_array *a = make_array(node, folder);
     if (!a) return CLI_IO;
     r->path = m->path;
+    a->is_empty = is_empty(folder);
     CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
                             : read_array_2(r, node, m->json, a));
     CLI_TRY(check_chunks(r, node, a));

@@ -449,6 +449,7 @@ bool zarr_is_fill(foreign_file *self, const foreign_node *node, const int64_t *s
     (void)self;
     const zarr_array *a = node->own;
     int64_t index[CATERVA_MAX_DIMS] = {0};
+    if (a->is_empty) return true;
     if (a->sharded) return false;
     for (int d = 0; d < node->ndim; d++) index[d] = start[d] / node->chunk_shape[d];
     for (int d = 0; d >= 0;) {

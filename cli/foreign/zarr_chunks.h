@@ -34,6 +34,7 @@ typedef struct zarr_array {
     char separator;
     pipeline chunk;
     bool sharded, index_first;
+    bool is_empty; /* no chunk or shard exists */
     int64_t shard_shape[CATERVA_MAX_DIMS];
     pipeline index;
     int64_t chunk_size; /* bytes, decoded */
@@ -61,7 +62,7 @@ uint64_t zarr_load64(const uint8_t *at);
  * file->read_stored. */
 cli_exit zarr_find_blocks(foreign_file *file, foreign_node *node, zarr_array *a);
 
-/* The functions `read` and `is_fill` of a file. Shards are never the fill. */
+/* The functions `read` and `is_fill` of a file. A shard that exists is never the fill. */
 cli_exit zarr_read_items(foreign_file *self, const foreign_node *node, const int64_t *start,
                          const int64_t *stop, void *dst);
 bool zarr_is_fill(foreign_file *self, const foreign_node *node, const int64_t *start,

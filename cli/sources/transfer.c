@@ -215,6 +215,10 @@ static cli_exit move_items(const cli_args *args, source *from, sink *to, progres
     int64_t size = box_items(&everything, w.ndim) * from->shape.item_size;
     progress_start(bar, args, size);
     if (w.done) return CLI_OK;
+    if (to->holds_fill && from->is_fill && from->is_fill(from, &everything)) {
+        progress_phase(bar, size, 0);
+        return CLI_OK;
+    }
     void *items = cli_alloc(walk_box_size(&w, from->shape.item_size));
     if (!items) return CLI_IO;
     cli_exit code = move_boxes(from, to, &w, bar, items);

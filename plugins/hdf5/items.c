@@ -431,15 +431,28 @@ static bool place_chunk(const foreign_node *node, int64_t index, hsize_t *start)
     return inside;
 }
 
+/* Whether nothing of a dataset is stored. Parts of a virtual one are in other files. */
+static bool is_never_written(const reader *r, const dataset *own)
+{
+    h5_begin();
+    hid_t set = H5Dopen2(r->id, own->path, H5P_DEFAULT);
+    hid_t properties = set >= 0 ? H5Dget_create_plist(set) : -1;
+    H5D_layout_t layout = properties >= 0 ? H5Pget_layout(properties) : H5D_VIRTUAL;
+    bool is_stored = layout == H5D_VIRTUAL || H5Dget_storage_size(set) > 0;
+    h5_close(properties);
+    h5_close(set);
+    return !is_stored;
+}
+
 bool h5_is_fill(foreign_file *file, const foreign_node *node, const int64_t *start,
                 const int64_t *stop)
 {
     reader *r = file->own;
     const dataset *own = node->own;
     hsize_t at[CATERVA_MAX_DIMS];
-    if (node->ndim == 0 || node->ndim != own->ndim || node->chunk_shape[0] == 0 ||
-        r->node != node || r->type.text == H5_ANY_LENGTH)
-        return false;
+    if (node->ndim == 0 || node->ndim != own->ndim) return false;
+    if (r->node != node) return is_never_written(r, own);
+    if (node->chunk_shape[0] == 0 || r->type.text == H5_ANY_LENGTH) return false;
     for (int d = 0; d < node->ndim; d++)
         at[d] = (hsize_t)(start[d] - start[d] % node->chunk_shape[d]);
     for (int d = 0; d >= 0;) {

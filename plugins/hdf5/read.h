@@ -115,8 +115,7 @@ cli_exit h5_find_blocks(const reader *r, hid_t set, hid_t space, hid_t propertie
 /* Closes the dataset that was read last. */
 void h5_close_set(reader *r);
 
-/* The functions `read`, `is_fill` and `read_stored` of a file. h5_is_fill returns false before the first
- * read, which opens the dataset. */
+/* The functions `read`, `is_fill` and `read_stored` of a file. */
 cli_exit h5_read_items(foreign_file *file, const foreign_node *node, const int64_t *start,
                        const int64_t *stop, void *dst);
 bool h5_is_fill(foreign_file *file, const foreign_node *node, const int64_t *start,
