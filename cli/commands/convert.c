@@ -229,7 +229,7 @@ static cli_exit run_convert(const cli_args *args)
 const cli_command cli_command_convert = {
     .name = "convert",
     .synopsis = "IN OUT",
-    .summary = "convert between raw, npy, b2nd and Zarr, and from text",
+    .summary = "convert between b2nd, npy, Zarr, HDF5, NetCDF, NIfTI, TIFF and others",
     .details =
         "Copies IN to OUT in another format. The first bytes of IN determine its format,\n"
         "or, if they do not (raw items), --from or its name. --to or OUT's name (.raw .bin\n"

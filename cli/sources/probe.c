@@ -226,6 +226,8 @@ cli_exit probe_refuse(const char *path, const char *other)
     if (strcmp(other, "a NIfTI image") == 0)
         advice = "; 'caterva convert --from raw --offset N' reads the items that begin at "
                  "byte N, the header's vox_offset, with the shape reversed";
+    if (strcmp(other, "a FITS file") == 0)
+        advice = "; in Python, 'python -m caterva convert' does";
     return cli_fail(CLI_UNSUPPORTED, "%s is %s, which caterva cannot read%s", path, other,
                     advice);
 }
