@@ -465,6 +465,8 @@ cli_exit foreign_set_texts(foreign_node *node, const char *name, const char *con
  * this machine. */
 static bool is_plain(const char *dtype, const void *item, caterva_value *out)
 {
+    static const char native_real[] = {NATIVE_ORDER, 'f', '8', '\0'};
+    if (strcmp(dtype, "float64") == 0) dtype = native_real;
     if (strcmp(dtype, "|b1") == 0) {
         out->kind = CATERVA_VALUE_BOOL;
         out->integer = *(const uint8_t *)item != 0;

@@ -128,8 +128,8 @@ CLI_API void foreign_drop(foreign_file *file);
 CLI_API void foreign_node_clear(foreign_node *node);
 
 /* Set an attribute; the value is copied. A text has `size` bytes and must be UTF-8. Numbers of
- * `dtype` ("<i2") are in C order; a single float64, int64 or bool (ndim 0) becomes a plain value,
- * all others keep their type. */
+ * `dtype` ("<i2"; "float64" is in this machine's byte order) are in C order; a single float64, int64
+ * or bool of that order (ndim 0) becomes a plain value, all others keep their type. */
 CLI_API cli_exit foreign_set_text(foreign_node *node, const char *name, const char *text,
                                   size_t size);
 CLI_API cli_exit foreign_set_texts(foreign_node *node, const char *name,

@@ -169,8 +169,8 @@ static cli_exit set_scale(foreign_node *node, const nifti_header *h)
     double slope = nifti_get(h, "scl_slope", 0), inter = nifti_get(h, "scl_inter", 0);
     if (slope == 0 || !isfinite(slope) || !isfinite(inter)) return CLI_OK;
     if (slope == 1 && inter == 0) return CLI_OK;
-    CLI_TRY(foreign_set_numbers(node, "scale_factor", "<f8", 0, NULL, &slope));
-    return foreign_set_numbers(node, "add_offset", "<f8", 0, NULL, &inter);
+    CLI_TRY(foreign_set_numbers(node, "scale_factor", "float64", 0, NULL, &slope));
+    return foreign_set_numbers(node, "add_offset", "float64", 0, NULL, &inter);
 }
 
 static cli_exit set_attributes(foreign_node *node, const nifti_header *h)

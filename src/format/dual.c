@@ -560,7 +560,7 @@ cv_status cv_dual_write(const uint8_t *chunk, const cv_chunk_header *h,
     if (h->special != CV_SPECIAL_NONE || stays)
         return cv_buffer_append(out, chunk, (size_t)h->cbytes, err);
     size_t n_blocks = (size_t)grid->n_blocks;
-    bool *has_head = cv_malloc(n_blocks);
+    bool *has_head = cv_calloc(n_blocks, sizeof *has_head);
     if (!has_head) return cv_fail_memory(err, n_blocks, "a list of blocks");
     cv_status status = rewrite(&r, grid, has_head);
     cv_free(has_head);

@@ -220,9 +220,10 @@ static cv_status fetch_chunks(chunk_objects *c, chunk **list, size_t n,
     uint64_t each = n > 0 ? TOGETHER / n : 0;
     if (each > FIRST_BYTES) each = FIRST_BYTES;
     if (each < LEAST_BYTES) each = LEAST_BYTES;
+    const bool is_anew = atomic_load(&c->is_anew);
     for (size_t i = 0; i < n; i++)
-        orders[i] = (cv_excerpt_order){
-            .object = list[i]->object, .size = each, .is_anew = atomic_load(&c->is_anew)};
+        orders[i] =
+            (cv_excerpt_order){.object = list[i]->object, .size = each, .is_anew = is_anew};
     CV_TRY(cv_excerpts_read(orders, n, watch, err));
     for (size_t i = 0; i < n; i++) list[i]->first = orders[i].excerpt;
     return CV_OK;

@@ -816,8 +816,9 @@ bool cv_cache_is_empty(const cv_cache *cache)
 
 void cv_cache_measure(cv_cache *cache, caterva_cache_info *out)
 {
-    *out = (caterva_cache_info){.limit = atomic_load(&cache->limit),
-                                .bytes = atomic_load(&cache->bytes)};
+    *out = (caterva_cache_info){0};
+    out->limit = atomic_load(&cache->limit);
+    out->bytes = atomic_load(&cache->bytes);
     for (int i = 0; i < N_SHARDS; i++) {
         shard *s = &cache->shards[i];
         cv_mutex_lock(&s->lock);
