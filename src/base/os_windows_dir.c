@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/os_windows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { NUMBER_OF_HERE = -1 };
@@ -222,6 +223,7 @@ int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
     const cv_windows_opening *opening = cv_windows_opening_of(dir.number);
     if (!opening && !cv_dir_is_here(dir)) return EBADF;
     if (!*name) return ENOENT;
+    if (opening && strpbrk(name, "\\:")) return EINVAL; /* may come from a foreign file */
     wchar_t *wide = cv_windows_wide(name, &error);
     if (!wide) return error;
     if (!all_allowed(wide)) {
@@ -446,7 +448,7 @@ bool cv_os_is_absolute(const char *path)
     return path[0] == '/' || path[0] == '\\' || (has_letter && path[1] == ':');
 }
 
-char *cv_os_absolute(const char *path)
+static char *absolute(const char *path)
 {
     int error;
     wchar_t *wide = cv_windows_wide(path, &error);
@@ -455,6 +457,21 @@ char *cv_os_absolute(const char *path)
     cv_windows_release(full);
     cv_windows_release(wide);
     return text || error != EILSEQ ? text : cv_strdup(path);
+}
+
+/* No name has a colon: what begins with two is the key of a leaf, which stays as it is. */
+char *cv_os_absolute(const char *path)
+{
+    const char *key = strstr(path, "::");
+    if (!key) return absolute(path);
+    char *tree = cv_strndup(path, (size_t)(key - path));
+    char *whole = tree ? absolute(tree) : NULL;
+    size_t size = whole ? strlen(whole) + strlen(key) + 1 : 0;
+    char *joined = whole ? cv_malloc(size) : NULL;
+    if (joined) (void)snprintf(joined, size, "%s%s", whole, key);
+    cv_free(whole);
+    cv_free(tree);
+    return joined;
 }
 
 char *cv_os_real_path(const char *path)
