@@ -7,7 +7,6 @@ import gc
 import itertools
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -70,6 +69,7 @@ def is_new(kind: str) -> bool:
 @contextmanager
 def full_disk(kind: str) -> Iterator[None]:
     """Limit the size of files to 20 kB."""
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
