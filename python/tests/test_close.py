@@ -18,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import interrupted_at, run_program, times
+from support import interrupted_at, needs_fork, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -429,6 +429,7 @@ threading.Thread(target=lambda x: time.sleep(100), args=(handle,), daemon=True).
     assert not is_new(kind)
 
 
+@needs_fork
 def test_a_child_of_fork_commits_nothing() -> None:
     run_program(
         """
