@@ -56,6 +56,7 @@ CLI = ["formats", "terminal", "foreign", "sources", "pictures", "server", "comma
 
 # Headers that stand before several files: a layer of a room, or the kinds of one thing.
 KINDS = {
+    "src/base/os_dir.h": {"src/base/os_names.c"},
     "src/remote/http.h": {"src/remote/%s.c" % name
                           for name in ("url", "reply", "multipart", "ranges")},
     "src/remote/server.h": {"src/remote/%s.c" % name

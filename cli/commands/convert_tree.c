@@ -334,9 +334,11 @@ static cli_exit appear_as_folder(const to_tree *c, const char *out)
         return cli_fail_array(out, &err);
     char *aside = output_temporary(out, ".old");
     cli_exit code = aside ? CLI_OK : CLI_IO;
-    if (code == CLI_OK && rename(out, aside) != 0)
-        code = cli_fail_sys("cannot rename %s to %s", out, aside);
+    bool is_moved = aside && rename(out, aside) == 0;
     caterva_tree_close(old, NULL);
+    /* Windows renames no directory in which files are open */
+    if (aside && !is_moved && rename(out, aside) != 0)
+        code = cli_fail_sys("cannot rename %s to %s", out, aside);
     if (code == CLI_OK && rename(c->folder, out) != 0) {
         code = cli_fail_sys("cannot rename %s to %s", c->folder, out);
         (void)!rename(aside, out);

@@ -105,14 +105,17 @@ static bool find_plugin(const char *name, char path[PATH_MAX])
     return false;
 }
 
-/* Loads a plug-in, which stays loaded until the program ends. */
-static cli_exit load_plugin(const foreign_info *info, const char *path,
+/* Loads a plug-in, which stays loaded until the program ends. The Python package reads the formats
+ * of all plug-ins by other packages. */
+static cli_exit load_plugin(const foreign_info *info, const char *path, bool to_write,
                             const foreign_format **out)
 {
     char plugin[PATH_MAX];
     if (!find_plugin(info->name, plugin))
-        return cli_fail(CLI_UNSUPPORTED, "%s is %s: install %s, which has the plug-in %s.so for it",
-                        path, info->title, info->package, info->name);
+        return cli_fail(CLI_UNSUPPORTED,
+                        "%s is %s, and the plug-in %s.so is missing: install it (on Debian: %s)%s",
+                        path, info->title, info->name, info->package,
+                        to_write ? "" : ", or use Python: python -m caterva convert");
     void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return cli_fail(CLI_UNSUPPORTED, "cannot load the plug-in %s: %s", plugin, dlerror());
@@ -127,7 +130,7 @@ static cli_exit format_of(const foreign_info *info, const char *path, bool to_wr
 {
     *out = info->format;
     bool plugin = !*out || (to_write && !(*out)->create && info->package);
-    return plugin ? load_plugin(info, path, out) : CLI_OK;
+    return plugin ? load_plugin(info, path, to_write, out) : CLI_OK;
 }
 
 /* ---- Files ------------------------------------------------------------------------------ */

@@ -116,7 +116,7 @@ int posix_lstat(const char *path, struct posix_stat *out)
     if (search == INVALID_HANDLE_VALUE) return 0;
     FindClose(search);
     if (found.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT &&
-        found.dwReserved0 == IO_REPARSE_TAG_SYMLINK)
+        IsReparseTagNameSurrogate(found.dwReserved0)) /* a symbolic link or a junction */
         out->st_mode = S_IFLNK | 0777;
     return 0;
 }
@@ -181,6 +181,28 @@ int posix_open(const char *path, int flags, ...)
     return fd;
 }
 
+#undef mkstemp
+
+/* "/tmp" is the user's folder of temporary files. */
+int posix_mkstemp(char *path)
+{
+    char folder[MAX_PATH + 1], name[MAX_PATH + 1];
+    if (strncmp(path, "/tmp/", 5) == 0) {
+        if (!GetTempPathA(sizeof folder, folder) || !GetTempFileNameA(folder, "cat", 0, name))
+            return fail(GetLastError());
+        path = name;
+    } else {
+        int fd = mkstemp(path);
+        if (fd < 0) return -1;
+        close(fd);
+    }
+    HANDLE handle = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_DELETE, NULL,
+                                CREATE_ALWAYS,
+                                FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
+    if (handle == INVALID_HANDLE_VALUE) return fail(GetLastError());
+    return _open_osfhandle((intptr_t)handle, O_BINARY);
+}
+
 int link(const char *from, const char *to)
 {
     return CreateHardLinkA(to, from, NULL) ? 0 : fail(GetLastError());
@@ -229,12 +251,30 @@ static bool replace_aside(const char *from, const char *to)
     return true;
 }
 
+static bool is_directory(const char *path)
+{
+    DWORD attributes = GetFileAttributesA(path);
+    return attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY;
+}
+
+/* A directory replaces an empty one only. */
 int posix_rename(const char *from, const char *to)
 {
     if (replace_open(from, to) || MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING)) return 0;
     DWORD error = GetLastError();
+    if (is_directory(to)) {
+        bool both = is_directory(from);
+        if (both && RemoveDirectoryA(to) && MoveFileExA(from, to, 0)) return 0;
+        errno = both ? ENOTEMPTY : EISDIR;
+        return -1;
+    }
     if (error == ERROR_ACCESS_DENIED && replace_aside(from, to)) return 0;
     return fail(error);
+}
+
+int posix_remove(const char *path)
+{
+    return DeleteFileA(path) || RemoveDirectoryA(path) ? 0 : fail(GetLastError());
 }
 
 /* The byte that src/base/os_windows_file.c locks. */
@@ -396,17 +436,10 @@ static struct memory *memory_of(const FILE *stream)
     return found;
 }
 
-/* Visible to its user only: the name is free again when it is closed. */
 static FILE *open_temporary(void)
 {
-    char folder[MAX_PATH + 1], path[MAX_PATH + 1];
-    if (!GetTempPathA(sizeof folder, folder) || !GetTempFileNameA(folder, "cat", 0, path))
-        return NULL;
-    HANDLE handle = CreateFileA(path, GENERIC_READ | GENERIC_WRITE, FILE_SHARE_DELETE, NULL,
-                                CREATE_ALWAYS,
-                                FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, NULL);
-    int fd =
-        handle == INVALID_HANDLE_VALUE ? -1 : _open_osfhandle((intptr_t)handle, O_BINARY);
+    char path[] = "/tmp/";
+    int fd = posix_mkstemp(path);
     return fd < 0 ? NULL : _fdopen(fd, "w+b");
 }
 

@@ -53,6 +53,10 @@ int posix_open(const char *path, int flags, ...);
 
 int posix_rename(const char *from, const char *to);
 #define rename posix_rename
+int posix_remove(const char *path); /* also of an empty directory */
+#define remove posix_remove
+int posix_mkstemp(char *path); /* deleted when it is closed */
+#define mkstemp posix_mkstemp
 int link(const char *from, const char *to);
 char *realpath(const char *path, char *none);
 ssize_t posix_readlink(const char *path, char *target,

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from ._errors import Status, make
 from ._places import MAGIC_OF_TREES, is_remote
 from ._shown import shown
+from ._system import read_at
 
 SPOKEN = ("http", "https", "s3")  # read by the library itself
 
@@ -102,8 +103,8 @@ class FileSource:
 
 
 class DescriptorSource(FileSource):
-    """A file descriptor, read by pread: several threads, and a forked child, which shares the
-    file position, can read at the same time."""
+    """A file descriptor, read at positions: several threads, and a forked child, which shares
+    the file position, can read at the same time."""
 
     def size(self) -> int:
         """Return the number of bytes."""
@@ -111,7 +112,7 @@ class DescriptorSource(FileSource):
 
     def read(self, position: int, n: int) -> bytes:
         """Return at most `n` bytes; none at the end."""
-        return os.pread(self._file.fileno(), n, position)  # type: ignore[attr-defined]
+        return read_at(self._file.fileno(), n, position)  # type: ignore[attr-defined]
 
 
 class SystemSource:

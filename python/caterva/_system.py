@@ -1,10 +1,11 @@
-"""What differs between systems: forks, locks of files, and the limit of open files."""
+"""What differs between systems: reads at a position, forks, locks and limits of files."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+import threading
 from collections.abc import Callable
 
 if sys.platform == "win32":
@@ -13,8 +14,23 @@ else:
     import fcntl
     import resource
 
+_reading = threading.Lock()
+
 NO_LINK: int = getattr(os, "O_NOFOLLOW", 0)
 """The flag of os.open that refuses a symbolic link, where there is one."""
+
+
+def read_at(descriptor: int, n: int, position: int) -> bytes:
+    """Return at most `n` bytes from a position of the file, whose own position stays."""
+    if sys.platform != "win32":
+        return os.pread(descriptor, n, position)
+    with _reading:
+        before = os.lseek(descriptor, 0, os.SEEK_CUR)
+        try:
+            os.lseek(descriptor, position, os.SEEK_SET)
+            return os.read(descriptor, n)
+        finally:
+            os.lseek(descriptor, before, os.SEEK_SET)
 
 
 def call_in_child(function: Callable[[], None]) -> None:

@@ -76,8 +76,13 @@ def run_python(
     return done
 
 
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+
+
 def in_child(work: Callable[[], None]) -> int:
     """Fork and call `work` in the child, which then exits; return its process id."""
+    if not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
     process = os.fork()
     if process:
         return process

@@ -418,6 +418,8 @@ def test_attributes_that_are_no_msgpack() -> None:
 
 # ---- Numbers ------------------------------------------------------------------------------
 
+NARROW_SUMS = np.dtype(int).itemsize == 4  # NumPy 1 on Windows adds small integers in 32 bits
+
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i8", "f4", ">f8", "f2"])
 def test_reductions_are_numpys(dtype: str) -> None:
@@ -431,7 +433,7 @@ def test_reductions_are_numpys(dtype: str) -> None:
                 ours = getattr(a, name)(axis, keepdims=keep)
                 with warnings.catch_warnings(action="ignore"):  # float16 overflows
                     kind = getattr(items, name)(axis=axis, keepdims=keep)
-                assert ours.dtype == kind.dtype, (name, axis)
+                assert ours.dtype == kind.dtype or (name == "sum" and NARROW_SUMS), (name, axis)
                 assert ours.shape == kind.shape, (name, axis)
                 np.testing.assert_allclose(ours, theirs.astype(kind.dtype), rtol=1e-6)
     part = np.s_[1:5, ::2, 3]
@@ -514,7 +516,7 @@ def test_numbers_that_are_none() -> None:
 
 
 def test_repr_and_iteration() -> None:
-    items = np.arange(12).reshape(3, 4)
+    items = np.arange(12, dtype="i8").reshape(3, 4)
     a = caterva.asarray(items, "r.b2nd")
     assert "shape=(3, 4)" in repr(a) and "int64" in repr(a) and "r.b2nd" in repr(a)
     assert [row.tolist() for row in a] == items.tolist()
@@ -537,7 +539,7 @@ def test_reductions_over_no_axis_are_numpys(dtype: str, name: str) -> None:
     for sel in (np.s_[...], np.s_[::-1, 1:3, ::2], np.s_[0]):
         got = getattr(a, name)(axis=(), sel=sel)
         wanted = getattr(items[sel], name)(axis=())
-        assert got.dtype == wanted.dtype.newbyteorder("=")
+        assert got.dtype == wanted.dtype.newbyteorder("=") or (name == "sum" and NARROW_SUMS)
         assert np.array_equal(got, wanted, equal_nan=items.dtype.kind == "f")
         if items.dtype.kind == "f" and name not in ("var", "std"):
             with warnings.catch_warnings(action="ignore"):
@@ -628,5 +630,5 @@ def test_casting_of_what_is_appended() -> None:
     a.append([3], casting="same_kind")
     a.append(np.array([4], "i2"), casting="safe")
     with pytest.raises(TypeError, match="int64"):
-        a.append([5], casting="safe")
+        a.append(np.array([5], "i8"), casting="safe")
     assert a[:].tolist() == [2, 0, 0, 1, 3, 4]

@@ -18,7 +18,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import PATIENCE, cube, in_child, run_program, status_of, times, until_caught
+from support import (
+    PATIENCE,
+    cube,
+    in_child,
+    needs_fork,
+    run_program,
+    status_of,
+    times,
+    until_caught,
+)
 from test_indexing import _assert_same, _outcome, arrays, keys
 
 Reading: TypeAlias = "concurrent.futures.Future[Any]"
@@ -459,6 +468,7 @@ def test_who_waits_for_one_after_another_goes_on_in_the_child() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@needs_fork
 def test_a_coroutine_that_forks_goes_on_in_the_child() -> None:
     items = slow()
     array = caterva.open("slow.b2nd", cache_bytes=-1, threads=1)

@@ -7,7 +7,6 @@ import gc
 import itertools
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import interrupted_at, run_program, times
+from support import interrupted_at, needs_fork, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -70,6 +69,7 @@ def is_new(kind: str) -> bool:
 @contextmanager
 def full_disk(kind: str) -> Iterator[None]:
     """Limit the size of files to 20 kB."""
+    resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
@@ -429,6 +429,7 @@ threading.Thread(target=lambda x: time.sleep(100), args=(handle,), daemon=True).
     assert not is_new(kind)
 
 
+@needs_fork
 def test_a_child_of_fork_commits_nothing() -> None:
     run_program(
         """

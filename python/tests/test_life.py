@@ -19,6 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+from support import needs_fork
 
 
 def _sample(path: str = "a.b2nd", **options: Any) -> np.ndarray[Any, Any]:
@@ -472,6 +473,7 @@ def test_a_writer_beside_readers_of_the_same_array() -> None:
     assert not failures
 
 
+@needs_fork
 def test_children_of_fork_read_and_leave_the_parents_alone() -> None:
     items = _sample(chunks=(2, 5))
     a = caterva.open("a.b2nd", "r+")

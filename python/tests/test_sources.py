@@ -240,6 +240,7 @@ def test_pickles() -> None:
     a = caterva.open(io.BytesIO(frame()))
     again = pickle.loads(pickle.dumps(a))
     assert np.array_equal(again[...], items())
+    pytest.importorskip("dask")
     assert again.__dask_tokenize__() == a.__dask_tokenize__()
     assert caterva.open(io.BytesIO(frame())).__dask_tokenize__() != a.__dask_tokenize__()
     Path("a.b2nd").write_bytes(frame())
@@ -451,7 +452,7 @@ def test_what_is_cut_is_named_by_its_file() -> None:
     for n in (60, 5000, len(whole) - 3):
         Path("cut.b2nd").write_bytes(whole[:n])
         for opening in (caterva.open, caterva.open_tree):
-            with pytest.raises(caterva.CorruptError, match=r"/cut\.b2nd: the file ends at"):
+            with pytest.raises(caterva.CorruptError, match=r"[/\\]cut\.b2nd: the file ends at"):
                 opening("cut.b2nd")
 
 

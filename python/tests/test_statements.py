@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import threading
 from pathlib import Path
 
@@ -300,6 +299,7 @@ def test_a_shape_that_shrinks_meanwhile() -> None:
 
 def test_many_variables_need_few_descriptors() -> None:
     pytest.importorskip("xarray")
+    resource = pytest.importorskip("resource")
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 256:
         pytest.skip("the limit is lower")
     run_program(

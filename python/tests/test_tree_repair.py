@@ -95,7 +95,7 @@ def test_repairs_that_cannot_be() -> None:
     Path("f.b2z").write_bytes(b"no zip")
     with pytest.raises(caterva.CorruptError) as damaged:
         caterva.Tree.repair("f.b2z", "out.b2d")
-    assert damaged.value.filename.endswith("/f.b2z") and not Path("out.b2d").exists()
+    assert Path(damaged.value.filename).name == "f.b2z" and not Path("out.b2d").exists()
     with pytest.raises(caterva.InvalidError, match="is the damaged tree itself"):
         caterva.Tree.repair("t.b2d", "t.b2d")
 

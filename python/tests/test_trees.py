@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
 import threading
 from pathlib import Path
 from typing import Any
@@ -569,6 +568,7 @@ def test_the_empty_name_is_none() -> None:
 
 
 def test_many_arrays_need_few_descriptors() -> None:
+    resource = pytest.importorskip("resource")
     n, limits = 600, resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
     try:

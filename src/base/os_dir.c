@@ -2,9 +2,7 @@
  * close-on-exec. */
 #include "base/os_dir.h"
 
-#include "base/arith.h"
 #include "base/heap.h"
-#include "base/os.h"
 #include "base/os_posix.h"
 
 #include <dirent.h>
@@ -125,32 +123,14 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
            info.inode == inode;
 }
 
-static bool are_same(const cv_file_info *a, const cv_file_info *b)
-{
-    return a->device == b->device && a->inode == b->inode;
-}
-
-bool cv_dir_names(cv_dir dir, const char *name, cv_file file)
-{
-    cv_file_info opened = {0}, named = {0};
-    return cv_file_get_info(file, &opened) == 0 && cv_dir_get_info(dir, name, &named) == 0 &&
-           are_same(&opened, &named);
-}
-
-bool cv_os_same_file(const char *a, const char *b)
-{
-    cv_file_info x = {0}, y = {0};
-    return cv_dir_get_info(cv_dir_here, a, &x) == 0 &&
-           cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
-}
-
 void cv_os_use_slashes(char *path) { (void)path; }
 
 bool cv_os_is_absolute(const char *path) { return path[0] == '/'; }
 
 char *cv_os_absolute(const char *path)
 {
-    char *parent = cv_os_is_absolute(path) ? NULL : getcwd(NULL, 0); /* allocates for any length */
+    char *parent =
+        cv_os_is_absolute(path) ? NULL : getcwd(NULL, 0); /* allocates for any length */
     if (!parent) return cv_strdup(path);
     size_t size = strlen(parent) + strlen(path) + 2;
     char *joined = cv_malloc(size);
@@ -320,52 +300,9 @@ int cv_dir_exchange(cv_dir dir, const char *a, const char *b)
     return rename_specially(dir, a, b, RENAME_BOTH_WAYS);
 }
 
-int cv_dir_make(cv_dir dir, const char *name)
+int cv_dir_make(cv_dir dir, const char *name, uint32_t mode)
 {
-    return mkdirat(cv_posix_dir(dir), name, 0777) ? errno : 0;
-}
-
-/* ---- Temporary names ---------------------------------------------------- */
-
-void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME])
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    enum { LETTERS = sizeof letters - 1, SUFFIX = 6, MAX_NAME = 200 };
-
-    /* Time, process and stack address distinguish concurrent callers. */
-    uint64_t seed = cv_mix(cv_os_clock_ns()) + cv_mix(cv_os_process()) + (uintptr_t)&seed;
-    uint64_t bits = cv_mix(seed);
-    char suffix[SUFFIX + 1] = {0};
-    for (int i = 0; i < SUFFIX; i++, bits /= LETTERS) suffix[i] = letters[bits % LETTERS];
-    (void)snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);
-}
-
-enum { TEMP_TRIES = 100 };
-
-int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
-                            char temp[CV_OS_TEMP_NAME], cv_file *out)
-{
-    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
-    int error = EEXIST;
-    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
-        cv_os_temp_name(name, "tmp", temp);
-        error = cv_dir_open_file(dir, temp, how, mode, out);
-    }
-    return error;
-}
-
-int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
-                                 char temp[CV_OS_TEMP_NAME], cv_dir *out)
-{
-    int error = EEXIST;
-    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
-        cv_os_temp_name(name, "tmp", temp);
-        error = mkdirat(cv_posix_dir(dir), temp, (mode_t)mode) ? errno : 0;
-    }
-    if (error) return error;
-    error = cv_dir_open(dir, temp, 0, out);
-    if (error) (void)cv_dir_remove_directory(dir, temp);
-    return error;
+    return mkdirat(cv_posix_dir(dir), name, (mode_t)mode) ? errno : 0;
 }
 
 /* ---- Access ----

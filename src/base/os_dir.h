@@ -115,8 +115,8 @@ int cv_dir_link(cv_dir dir, const char *from, cv_dir other, const char *to);
 /* Exchanges two names atomically. If the system cannot, returns ENOTSUP and changes nothing. */
 int cv_dir_exchange(cv_dir dir, const char *a, const char *b);
 
-/* Creates a directory with mode 0777 without the umask's bits. EEXIST if the name exists. */
-int cv_dir_make(cv_dir dir, const char *name);
+/* Creates a directory with mode `mode` without the umask's bits. EEXIST if the name exists. */
+int cv_dir_make(cv_dir dir, const char *name, uint32_t mode);
 
 enum { CV_OS_TEMP_NAME = 256 };
 

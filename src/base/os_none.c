@@ -205,11 +205,6 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
 {
     return NO(dir), NO(name), NO(device), NO(inode), false;
 }
-bool cv_dir_names(cv_dir dir, const char *name, cv_file file)
-{
-    return NO(dir), NO(name), NO(file), false;
-}
-bool cv_os_same_file(const char *a, const char *b) { return NO(a), NO(b), false; }
 void cv_os_use_slashes(char *path) { NO(path); }
 bool cv_os_is_absolute(const char *path) { return path[0] == '/'; }
 char *cv_os_absolute(const char *path) { return cv_strdup(path); }
@@ -252,21 +247,7 @@ int cv_dir_exchange(cv_dir dir, const char *a, const char *b)
 {
     return NO(dir), NO(a), NO(b), ENOTSUP;
 }
-int cv_dir_make(cv_dir dir, const char *name) { return NO(dir), NO(name), ENOTSUP; }
-void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME])
+int cv_dir_make(cv_dir dir, const char *name, uint32_t mode)
 {
-    temp[0] = '\0';
-    NO(name), NO(tag);
-}
-int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
-                            char temp[CV_OS_TEMP_NAME], cv_file *out)
-{
-    *out = (cv_file){0};
-    return NO(dir), NO(name), NO(mode), NO(temp), ENOTSUP;
-}
-int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
-                                 char temp[CV_OS_TEMP_NAME], cv_dir *out)
-{
-    *out = (cv_dir){0};
-    return NO(dir), NO(name), NO(mode), NO(temp), ENOTSUP;
+    return NO(dir), NO(name), NO(mode), ENOTSUP;
 }

@@ -20,7 +20,7 @@ char *cv_os_variable(const char *name)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOAD_FLAGS (RTLD_NOW | RTLD_LOCAL)
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                   \
     __has_feature(memory_sanitizer)
 #define LOAD_FLAGS (RTLD_NOW | RTLD_LOCAL)
 #endif
@@ -34,8 +34,7 @@ char *cv_os_variable(const char *name)
 bool cv_library_load(const char *const *names, cv_library *out)
 {
     out->system = NULL;
-    for (; *names && !out->system; names++)
-        out->system = dlopen(*names, LOAD_FLAGS);
+    for (; *names && !out->system; names++) out->system = dlopen(*names, LOAD_FLAGS);
     return out->system != NULL;
 }
 

@@ -2,6 +2,7 @@
  * os.c and os_process.c. */
 #include "base/os.h"
 
+#include "base/arith.h"
 #include "base/heap.h"
 #include "base/os_process.h"
 #include "base/os_windows.h"
@@ -93,23 +94,15 @@ void cv_os_host(char *out, size_t size)
     cv_free(text);
 }
 
-/* Mixes the bits of a number (the finaliser of splitmix64). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 void cv_os_random(void *out, size_t size)
 {
     uint8_t *bytes = out;
-    uint64_t seed = cv_os_clock_ns() ^ mix(cv_os_time_ns()) ^ mix(GetCurrentProcessId()) ^
-                    (uintptr_t)&seed;
+    uint64_t seed = cv_os_clock_ns() ^ cv_mix(cv_os_time_ns()) ^
+                    cv_mix(GetCurrentProcessId()) ^ (uintptr_t)&seed;
     memset(bytes, 0, size);
     (void)BCryptGenRandom(NULL, bytes, (ULONG)size, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
     for (size_t i = 0; i < size; i++) {
-        seed = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+        seed = cv_mix(seed + UINT64_C(0x9e3779b97f4a7c15));
         bytes[i] ^= (uint8_t)seed;
     }
 }

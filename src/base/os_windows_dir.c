@@ -223,6 +223,7 @@ int cv_windows_name_of(cv_dir dir, const char *name, cv_windows_name *out)
     const cv_windows_opening *opening = cv_windows_opening_of(dir.number);
     if (!opening && !cv_dir_is_here(dir)) return EBADF;
     if (!*name) return ENOENT;
+    if (opening && strpbrk(name, "\\:")) return EINVAL; /* may come from a foreign file */
     wchar_t *wide = cv_windows_wide(name, &error);
     if (!wide) return error;
     if (!all_allowed(wide)) {
@@ -426,25 +427,6 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
            info.inode == inode;
 }
 
-static bool are_same(const cv_file_info *a, const cv_file_info *b)
-{
-    return a->device == b->device && a->inode == b->inode;
-}
-
-bool cv_dir_names(cv_dir dir, const char *name, cv_file file)
-{
-    cv_file_info opened = {0}, named = {0};
-    return cv_file_get_info(file, &opened) == 0 && cv_dir_get_info(dir, name, &named) == 0 &&
-           are_same(&opened, &named);
-}
-
-bool cv_os_same_file(const char *a, const char *b)
-{
-    cv_file_info x = {0}, y = {0};
-    return cv_dir_get_info(cv_dir_here, a, &x) == 0 &&
-           cv_dir_get_info(cv_dir_here, b, &y) == 0 && are_same(&x, &y);
-}
-
 void cv_os_use_slashes(char *path)
 {
     for (; *path; path++)
@@ -466,7 +448,7 @@ bool cv_os_is_absolute(const char *path)
     return path[0] == '/' || path[0] == '\\' || (has_letter && path[1] == ':');
 }
 
-char *cv_os_absolute(const char *path)
+static char *absolute(const char *path)
 {
     int error;
     wchar_t *wide = cv_windows_wide(path, &error);
@@ -475,6 +457,21 @@ char *cv_os_absolute(const char *path)
     cv_windows_release(full);
     cv_windows_release(wide);
     return text || error != EILSEQ ? text : cv_strdup(path);
+}
+
+/* No name has a colon: what begins with two is the key of a leaf, which stays as it is. */
+char *cv_os_absolute(const char *path)
+{
+    const char *key = strstr(path, "::");
+    if (!key) return absolute(path);
+    char *tree = cv_strndup(path, (size_t)(key - path));
+    char *whole = tree ? absolute(tree) : NULL;
+    size_t size = whole ? strlen(whole) + strlen(key) + 1 : 0;
+    char *joined = whole ? cv_malloc(size) : NULL;
+    if (joined) (void)snprintf(joined, size, "%s%s", whole, key);
+    cv_free(whole);
+    cv_free(tree);
+    return joined;
 }
 
 char *cv_os_real_path(const char *path)
@@ -747,9 +744,10 @@ int cv_dir_exchange(cv_dir dir, const char *a, const char *b)
     return ENOTSUP;
 }
 
-int cv_dir_make(cv_dir dir, const char *name)
+int cv_dir_make(cv_dir dir, const char *name, uint32_t mode)
 {
     HANDLE handle;
+    (void)mode;
     cv_windows_how how = {.access = FILE_TRAVERSE,
                           .disposition = FILE_CREATE,
                           .options = FILE_DIRECTORY_FILE | FILE_SYNCHRONOUS_IO_NONALERT};
@@ -817,55 +815,4 @@ void cv_listing_close(cv_listing *listing)
     cv_windows_release(listing->system);
     cv_dir_close(&listing->dir);
     *listing = (cv_listing){0};
-}
-
-/* ---- Temporary names ---------------------------------------------------- */
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-void cv_os_temp_name(const char *name, const char *tag, char temp[CV_OS_TEMP_NAME])
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    enum { LETTERS = sizeof letters - 1, SUFFIX = 6, MAX_NAME = 200 };
-
-    /* Time, process and stack address distinguish concurrent callers. */
-    uint64_t seed = mix(cv_os_clock_ns()) + mix(cv_os_process()) + (uintptr_t)&seed;
-    uint64_t bits = mix(seed);
-    char suffix[SUFFIX + 1] = {0};
-    for (int i = 0; i < SUFFIX; i++, bits /= LETTERS) suffix[i] = letters[bits % LETTERS];
-    (void)snprintf(temp, CV_OS_TEMP_NAME, ".%.*s.%.16s-%s", (int)MAX_NAME, name, tag, suffix);
-}
-
-enum { TEMP_TRIES = 100 };
-
-int cv_dir_create_temp_file(cv_dir dir, const char *name, uint32_t mode,
-                            char temp[CV_OS_TEMP_NAME], cv_file *out)
-{
-    unsigned how = CV_OPEN_BOTH | CV_OPEN_CREATE | CV_OPEN_NEW;
-    int error = EEXIST;
-    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
-        cv_os_temp_name(name, "tmp", temp);
-        error = cv_dir_open_file(dir, temp, how, mode, out);
-    }
-    return error;
-}
-
-int cv_dir_create_temp_directory(cv_dir dir, const char *name, uint32_t mode,
-                                 char temp[CV_OS_TEMP_NAME], cv_dir *out)
-{
-    int error = EEXIST;
-    (void)mode;
-    for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
-        cv_os_temp_name(name, "tmp", temp);
-        error = cv_dir_make(dir, temp);
-    }
-    if (error) return error;
-    error = cv_dir_open(dir, temp, 0, out);
-    if (error) (void)cv_dir_remove_directory(dir, temp);
-    return error;
 }

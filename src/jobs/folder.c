@@ -302,14 +302,14 @@ cv_status cv_job_folder_remove(const char *path, const char *id, cv_watch *watch
 static int make_folder(const char *parts, const char *temp, cv_watch *watch)
 {
     cv_dir all;
-    int error = cv_dir_make(cv_dir_here, parts);
+    int error = cv_dir_make(cv_dir_here, parts, 0777);
     if (error && error != EEXIST) return error;
     error = cv_open_dir(cv_dir_here, parts, 0, &all);
     if (error) return error;
     error = parts_sweep(all, TEMP, watch);
     if (!error) error = parts_sweep(all, GONE, watch);
     cv_dir_close(&all);
-    return error ? error : cv_dir_make(cv_dir_here, temp);
+    return error ? error : cv_dir_make(cv_dir_here, temp, 0777);
 }
 
 static cv_status temp_path(const char *path, const char *id, char **out, cv_error *err)

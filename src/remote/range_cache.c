@@ -92,7 +92,7 @@ static bool open_folder(const char *path, uint64_t bound, range_folder *out)
     *out = (range_folder){.bound = bound};
     int error = cv_dir_open(cv_dir_here, path, 0, &out->dir);
     if (error == ENOENT) {
-        (void)cv_dir_make(cv_dir_here, path);
+        (void)cv_dir_make(cv_dir_here, path, 0777);
         error = cv_dir_open(cv_dir_here, path, 0, &out->dir);
     }
     if (error) return false;

@@ -255,7 +255,7 @@ cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *
     int error = 0;
     for (char *at = strchr(path, '/'); at && !error; at = strchr(at + 1, '/')) {
         *at = '\0';
-        error = cv_dir_make(dir, path);
+        error = cv_dir_make(dir, path, 0777);
         if (!error && durable) error = sync_folder_of(dir, path);
         if (error == EEXIST) error = 0;
         *at = '/';

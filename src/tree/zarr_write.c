@@ -87,7 +87,7 @@ static cv_status write_group(hierarchy *h, const char *group, const cv_buffer *m
 
 static cv_status add_group(hierarchy *h, const caterva_tree_entry *entry, cv_error *err)
 {
-    int error = cv_dir_make(h->dir, name_of(entry));
+    int error = cv_dir_make(h->dir, name_of(entry), 0777);
     return error ? fail_make(h, error, err) : write_group(h, entry->key, NULL, err);
 }
 

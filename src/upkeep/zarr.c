@@ -195,7 +195,7 @@ cv_status cv_zarr_begin(const char *path, bool overwrite, int ndim, cv_zarr_plac
     }
     cv_place_list(&z->place);
     for (int d = 0; d < ndim && !error; d++)
-        error = cv_dir_make(z->dir, cv_zarr_name_of(d).text);
+        error = cv_dir_make(z->dir, cv_zarr_name_of(d).text, 0777);
     cv_status status = CV_OK;
     if (error)
         status = fail_make(z, error, err);

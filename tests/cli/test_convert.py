@@ -332,6 +332,19 @@ class Refusals(Case):
         np.save(fortran, np.asfortranarray(np.ones((3, 4))))
         self.refuse(5, "-", out, "--from", "npy", stdin=fortran.getvalue())
 
+    def test_missing_plugins(self):
+        source, folder = self.path("a.h5"), self.path("none")
+        source.write_bytes(b"\x89HDF\r\n\x1a\n")
+        folder.mkdir()
+        blosc2.zeros((2,), urlpath=str(self.path("a.b2nd")))
+        err = self.fails(5, "convert", source, self.path("o.b2nd"), CATERVA_PLUGINS=folder)
+        self.assertIn("caterva-hdf5), or use Python: python -m caterva convert\n", err)
+        err = self.fails(5, "convert", self.path("a.b2nd"), self.path("o.nc"),
+                         CATERVA_PLUGINS=folder)
+        self.assertIn("the plug-in netcdf.so is missing: install it (on Debian: caterva-netcdf)\n",
+                      err)
+        self.assertEqual(self.names(), ["a.b2nd", "a.h5", "none"])
+
     def test_formats(self):
         npy, out = self.path("a.npy"), self.path("out.b2nd")
         np.save(npy, np.arange(9))

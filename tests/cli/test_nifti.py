@@ -192,6 +192,7 @@ class Nifti(ForeignCase):
         image = nib.load(self.path("a.nii.gz"))
         self.assertIsInstance(image, nib.Nifti2Image)
         np.testing.assert_array_equal(unscaled(self.path("a.nii.gz")), values)
+        self.assertEqual(self.names(), ["a.nii.gz", "a.npy"])
 
     def test_losses(self):
         np.save(self.path("a.npy"), np.zeros((2, 3), "f4"))

@@ -155,6 +155,7 @@ class Nrrd(ForeignCase):
         self.ok("convert", self.path("a.b2nd"), self.path("a.nrrd"), "-f")
         np.testing.assert_array_equal(nrrd.read_header(str(self.path("a.nrrd")))["space directions"],
                                       np.eye(3))
+        self.assertEqual(self.names(), ["a.b2nd", "a.npy", "a.nrrd"])
 
     def test_losses_and_types(self):
         for dtype in ("f2", "c8", "S3", "?", "M8[s]"):

@@ -61,7 +61,7 @@ int posix_unlink(const char *path)
     return -1;
 }
 
-int posix_remove(const char *path)
+int tests_remove(const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return _rmdir(path);

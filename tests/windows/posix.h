@@ -17,8 +17,9 @@
 
 int posix_unlink(const char *path);
 #define unlink posix_unlink
-#define remove posix_remove
-int posix_remove(const char *path);
+#undef remove
+#define remove tests_remove
+int tests_remove(const char *path);
 char *mkdtemp(char *path);
 int setenv(const char *name, const char *value, int replace);
 int unsetenv(const char *name);

@@ -1,0 +1,2 @@
+/* Names of hosts: declared beside sockets. */
+#include <sys/socket.h>
