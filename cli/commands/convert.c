@@ -12,9 +12,6 @@
 #include "sources/sink.h"
 #include "terminal/output.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,19 +203,9 @@ static cli_exit convert_array(const cli_args *args)
     return code;
 }
 
-/* Chunks are allocated and released one after the other: glibc shall keep their pages meanwhile. */
-static void keep_pages(void)
-{
-#ifdef M_MMAP_THRESHOLD
-    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
-#endif
-}
-
 static cli_exit run_convert(const cli_args *args)
 {
     bool is_tree;
-    keep_pages();
     CLI_TRY(output_check_input(args->positional[1], args->positional[0]));
     CLI_TRY(convert_is_tree(args, &is_tree));
     if (is_tree) return convert_tree(args);

@@ -6,6 +6,9 @@
 #include "terminal/progress.h"
 
 #include <caterva_upkeep.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 
 bool foreign_can_move(const cli_args *args, const foreign_file *file, const foreign_node *node)
@@ -65,6 +68,15 @@ static cli_exit move_chunk(foreign_file *file, const foreign_node *node, int64_t
     return moved ? CLI_OK : copy_box(file, node, &b, *size, to, path);
 }
 
+/* Chunks are allocated and released one after the other: glibc shall keep their pages meanwhile. */
+static void keep_pages(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
+
 cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const origin *like,
                          const char *path)
 {
@@ -72,6 +84,7 @@ cli_exit foreign_move_in(const cli_args *args, foreign_file *file, const origin 
     progress bar;
     caterva_array *to = NULL;
     const foreign_node *node = like->node;
+    keep_pages();
     CLI_TRY(source_of_foreign(file, node, &from));
     cli_exit code = sink_make_array(args, path, false, from, like, &to);
     source_close(from);

@@ -295,7 +295,8 @@ def netcdf_variable(rng, group, name, dims, kinds, version):
         if rng.random() < 0.3 and "contiguous" not in options:
             options["chunksizes"] = [max(1, min(3, len(d))) for d in dims.values()]
     if isinstance(dtype, str) and rng.random() < 0.3:
-        options["fill_value"] = False if rng.random() < 0.2 else \
+        grows = any(d.isunlimited() for d in dims.values())
+        options["fill_value"] = False if rng.random() < 0.2 and not grows else \
             b"x" if dtype == "S1" else values(rng, dtype, ())[()]
     made = group.createVariable(name, dtype, tuple(dims), **options)
     made.set_auto_maskandscale(False)
