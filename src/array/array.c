@@ -163,15 +163,22 @@ static void drop_late(caterva_array *array)
     while (array->n_late > 0) cv_free(cv_unconst(array->late[--array->n_late].name));
 }
 
-/* Adds the attributes that wait. If memory runs out, no commit is allowed. */
+/* Adds the attributes that wait. If that fails they wait on, and calls that need them fail. */
 static void settle(caterva_array *array)
 {
     if (array->n_late == 0) return;
-    if (cv_array_replace_attributes(array, array->late[0].name, array->late, array->n_late,
-                                    NULL) != CV_OK)
-        array->pending->broken = true;
+    cv_pending *pending = array->pending;
+    pending->unsettled = false;
+    pending->unsettled = cv_array_replace_attributes(array, array->late[0].name, array->late,
+                                                     array->n_late, NULL) != CV_OK;
+    if (pending->unsettled) return;
     drop_late(array);
     cv_array_changed(array);
+}
+
+cv_status cv_array_check_settled(const caterva_array *array, cv_error *err)
+{
+    return array->n_late > 0 ? cv_pending_check_whole(array->pending, err) : CV_OK;
 }
 
 /* Copies an attribute to those that wait. *waits is false if it cannot. */
@@ -222,8 +229,10 @@ void cv_array_lock_shared(caterva_array *array)
         cv_rwlock_unlock(&array->lock);
         lock_writer(array);
         settle(array);
+        bool failed = array->pending->unsettled;
         unlock_writer(array);
         cv_rwlock_read(&array->lock);
+        if (failed) break;
     }
     if (array->watch) cv_watch_begin(array->watch);
 }
@@ -303,6 +312,7 @@ cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added
 {
     bool waits = false;
     lock_writer(array);
+    if (array->pending->unsettled) settle(array);
     cv_status status = add_late(array, added, &waits, err);
     if (status == CV_OK && !waits) settle(array);
     if (array->watch) cv_watch_begin(array->watch);
@@ -420,6 +430,7 @@ static cv_status describe(const caterva_array *array, cv_description **out, cv_e
     arena all = {.used = sizeof(cv_description)};
     const cv_attributes *attributes;
     caterva_info measured;
+    CV_TRY(cv_array_check_settled(array, err));
     CV_TRY(cv_snapshot_attributes(state, &attributes, err));
     keep_all(&all, array, state, attributes, &measured);
     cv_description *d = cv_calloc(1, all.used);
@@ -793,7 +804,7 @@ int caterva_has_pending(caterva_array *array)
 {
     if (!array || !array->pending) return 0;
     cv_array_lock_shared(array);
-    bool any = cv_pending_state(array->pending) != NULL;
+    bool any = cv_pending_state(array->pending) != NULL || array->n_late > 0;
     cv_array_unlock(array);
     return any;
 }
@@ -830,6 +841,7 @@ caterva_status caterva_rollback(caterva_array *array, caterva_error *err)
     CV_TRY(cv_array_check_writable(array, err));
     cv_array_lock_alone(array);
     bool fresh = !array->frame->store->published;
+    drop_late(array);
     cv_pending_rollback(array->pending);
     if (fresh) cv_pending_fill(array->pending);
     roll_back_attached(array);

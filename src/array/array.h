@@ -169,6 +169,9 @@ cv_status cv_array_replace_attributes(caterva_array *array, const char *name,
  * that only the map can have wait until another call locks the handle. Takes the lock. */
 cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added, cv_error *err);
 
+/* Fails if attributes still wait because memory ran out. Call with the lock held. */
+cv_status cv_array_check_settled(const caterva_array *array, cv_error *err);
+
 /* If `progress` has a function, long calls through the handle report to it. */
 cv_status cv_array_set_watch(caterva_array *array, const caterva_progress *progress,
                              cv_error *err);

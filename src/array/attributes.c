@@ -24,6 +24,7 @@ static cv_status get_attribute(const caterva_array *array, const char *name, cv_
                                cv_error *err)
 {
     const cv_attribute *attribute;
+    CV_TRY(cv_array_check_settled(array, err));
     CV_TRY(find(cv_array_state(array), name, &attribute, err));
     return cv_attribute_value(attribute, value, array->watch, err);
 }
@@ -69,8 +70,9 @@ caterva_status caterva_attr_read(caterva_array *array, const char *name, int64_t
     CV_TRY(cv_array_check(array, err));
     if (!name || !size) return cv_fail(err, CATERVA_EINVAL, -1, "name or size is NULL");
     cv_array_lock_shared(array);
-    cv_status status =
-        read_part(cv_array_state(array), name, start, dst, dst_size, size, err);
+    cv_status status = cv_array_check_settled(array, err);
+    if (status == CV_OK)
+        status = read_part(cv_array_state(array), name, start, dst, dst_size, size, err);
     cv_array_unlock(array);
     return status;
 }

@@ -120,6 +120,22 @@ static caterva_status write_a_chunk(life *l, caterva_error *err)
     return write_at(l, 200, 300, err);
 }
 
+/* More than have keys of their own, so that some are in the map. */
+static caterva_status set_attributes(life *l, caterva_error *err)
+{
+    char name[16];
+    void *value;
+    size_t size;
+    for (uint8_t i = 0; i < 22; i++) {
+        (void)snprintf(name, sizeof name, "a%d", i);
+        CV_TRY(caterva_attr_set(l->array, name, &i, 1, err));
+    }
+    CV_TRY(caterva_attr_get(l->array, name, &value, &size, err));
+    CHECK(size == 1 && *(uint8_t *)value == 21, "attribute %s differs", name);
+    caterva_free(value);
+    return CATERVA_OK;
+}
+
 static caterva_status commit_it(life *l, caterva_error *err)
 {
     return caterva_commit(l->array, err);
@@ -217,8 +233,9 @@ static caterva_status pack_it(life *l, caterva_error *err)
 typedef caterva_status step(life *l, caterva_error *err);
 static step *const steps[] = {open_it,      read_it,       read_selected, write_a_part,
                               write_points, write_a_chunk, copy_it,       zarr_it,
-                              pack_it,      commit_it,     verify_it,     read_it};
-enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 9 };
+                              pack_it,      set_attributes, commit_it,    verify_it,
+                              read_it};
+enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 10 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
 
@@ -248,6 +265,7 @@ static void live_on(life *l, int failed_step)
     const caterva_info *info;
     CHECK_OK(caterva_info_get(l->array, &info, &err), err);
     CHECK(info->dtype != NULL, "no dtype");
+    CHECK(info->n_attributes == 22, "%d attributes", info->n_attributes);
     caterva_info_release(info);
     for (int i = 0; i < N; i++)
         CHECK(l->values[i] == (is_new(i) ? 1000 + i : i), "item %d is %d", i, l->values[i]);

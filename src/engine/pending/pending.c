@@ -408,6 +408,8 @@ cv_status cv_pending_check(const cv_pending *pending, cv_error *err)
 
 cv_status cv_pending_check_whole(const cv_pending *pending, cv_error *err)
 {
+    if (pending->unsettled)
+        return cv_fail(err, CATERVA_ENOMEM, -1, "no memory for the attributes that were set");
     if (!pending->broken) return CV_OK;
     return cv_fail(err, CATERVA_EROLLBACK, -1,
                    "a change failed half-way: roll back the pending changes first");
@@ -417,5 +419,5 @@ void cv_pending_rollback(cv_pending *pending)
 {
     drop_all(pending);
     cv_txn_rollback(pending->txn);
-    pending->broken = false;
+    pending->broken = pending->unsettled = false;
 }

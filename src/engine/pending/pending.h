@@ -63,6 +63,7 @@ typedef struct cv_pending {
     bool fill_is_due;       /* new array: UNINIT chunks hold the fill */
     uint32_t fill_name;     /* name of a fill chunk's block table; 0: not yet known */
     bool broken;            /* a merge or a change of shape failed half-way */
+    bool unsettled;         /* attributes that were set are not in the transaction */
     cv_mutex lock;          /* protects all members below during a write */
     int64_t bytes;
     cv_dirty_chunk **buckets;
