@@ -218,9 +218,9 @@ class Netcdf(ForeignCase):
 
     # ---- Hostile files ---------------------------------------------------------------------
 
-    def make_small(self):
+    def make_small(self, version="NETCDF3_CLASSIC"):
         path = self.path("small.nc")
-        with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        with netCDF4.Dataset(path, "w", format=version) as file:
             file.createDimension("t", None)
             file.createDimension("x", 4)
             file.createVariable("t", "f8", ("t",))[:] = [1, 2, 3]
@@ -232,11 +232,11 @@ class Netcdf(ForeignCase):
 
     def test_mutations(self):
         rng = random_of(self)
-        whole = self.make_small()
         crashes = 0
-        for data in self.mutated(rng, whole, rounds(150)):
-            self.path("m.nc").write_bytes(data)
-            crashes += self.survives(rng, self.path("m.nc"))
+        for version in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA", "NETCDF4"):
+            for data in self.mutated(rng, self.make_small(version), rounds(50)):
+                self.path("m.nc").write_bytes(data)
+                crashes += self.survives(rng, self.path("m.nc"))
         print("%d crashes of libhdf5" % crashes)
 
     def test_truncations(self):
