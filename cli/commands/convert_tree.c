@@ -386,11 +386,20 @@ static void print_plan(const to_tree *c)
     }
 }
 
+/* Deletes the folder: under another name if it has one with which a later run would go on. */
+static void delete_folder(const to_tree *c, const char *out)
+{
+    char *aside = c->args->go_on ? output_temporary(out, ".b2d") : NULL;
+    bool moved = aside && rename(c->folder, aside) == 0;
+    output_delete_folder(moved ? aside : c->folder);
+    free(aside);
+}
+
 /* Gives the tree its name, and deletes what is left of the folder. */
 static cli_exit end_tree(const to_tree *c, const char *out, cli_exit code)
 {
     if (code == CLI_OK) code = appear(c, out);
-    if (c->folder && (code == CLI_OK || !c->args->go_on)) output_delete_folder(c->folder);
+    if (c->folder && (code == CLI_OK || !c->args->go_on)) delete_folder(c, out);
     if (c->folder) cli_forget_file(c->folder);
     return code;
 }

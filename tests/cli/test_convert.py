@@ -112,8 +112,7 @@ class Convert(Case):
             subprocess.run(command[:4] + command[5:] + ["-f"], check=True)
             whole = time.monotonic() - start
             while kills < (40 if LONG else 2):
-                self.path(name).unlink() if self.path(name).is_file() else \
-                    shutil.rmtree(self.path(name), ignore_errors=True)
+                self.delete(name)
                 child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
                 try:
                     child.wait(random.random() * whole)
@@ -122,11 +121,19 @@ class Convert(Case):
                     child.wait()
                     kills += 1
                 else:
+                    self.assertEqual(child.returncode, 0)
                     self.check_resumed(name, values)
+            self.delete(name)
             self.ok(*command[1:])
             self.check_resumed(name, values)
             self.assertEqual([n for n in self.names() if n not in names], [name])
             names.append(name)
+
+    def delete(self, name):
+        if self.path(name).is_dir():
+            shutil.rmtree(self.path(name))
+        else:
+            self.path(name).unlink(missing_ok=True)
 
     def check_resumed(self, name, values):
         if name.endswith(".b2nd"):

@@ -13,8 +13,8 @@ import blosc2
 import numpy as np
 
 from tool_cli import CLI, LONG, SANITIZED, environment, main, run
-from tool_foreign import (ForeignCase, hostile_environment, items, library_crashes, need,
-                          need_plugin, random_of, rounds, sentences)
+from tool_foreign import (ForeignCase, hostile_environment, items, need, need_plugin, random_of,
+                          rounds)
 
 need_plugin("hdf5")
 h5py, hdf5plugin = need("h5py", "hdf5plugin")
@@ -600,6 +600,20 @@ class Hdf5(ForeignCase):
                               env=environment(**hostile_environment(self.folder)),
                               preexec_fn=limit)
         return done.returncode, done.stderr.decode()
+
+    def test_encodings_of_the_user(self):
+        """Texts of one width keep their type whatever their attribute _Encoding says."""
+        with h5py.File(self.path("e.h5"), "w") as file:
+            for name, dtype in (("f", h5py.string_dtype("utf-8", 8)), ("a", "S8"), ("v", h5py.string_dtype())):
+                file[name] = np.array([b"ab"] * 2, dtype if name != "v" else object).astype(dtype)
+                file[name].attrs["_Encoding"] = "utf-8"
+        status, _, err = run("convert", self.path("e.h5"), self.path("e.b2d"))
+        self.assertEqual((status, err.count("the attribute _Encoding, whose name is reserved")), (0, 2))
+        self.ok("convert", self.path("e.b2d"), self.path("f.h5"))
+        with h5py.File(self.path("e.h5")) as one, h5py.File(self.path("f.h5")) as two:
+            for name in "fav":
+                self.assertEqual(*(h5py.check_string_dtype(f[name].dtype) for f in (one, two)))
+            self.assertEqual(two["v"].attrs["_Encoding"], "utf-8")
 
     def test_items_that_were_never_written(self):
         """They are zeros, and not what the memory holds, also if the file has no fill for them."""

@@ -7,8 +7,8 @@ import blosc2
 import numpy as np
 
 from tool_cli import main, run
-from tool_foreign import (ForeignCase, hostile_environment, items, library_crashes, need,
-                          need_plugin, random_of, rounds, sentences)
+from tool_foreign import (ForeignCase, hostile_environment, items, need, need_plugin, random_of,
+                          rounds)
 
 need_plugin("netcdf")
 need_plugin("hdf5")
@@ -186,6 +186,36 @@ class Netcdf(ForeignCase):
                 self.assertEqual(file["c"].getncattr("_FillValue"), b"z")
             self.assertEqual(self.text("diff", self.path("a.nc"), self.path(name)), "")
 
+    def test_dimensions_with_one_name(self):
+        """Each group keeps its own: growing or not, with a coordinate or not, or with one that is lost."""
+        with netCDF4.Dataset(self.path("a.nc"), "w") as file:
+            file.createDimension("t", None)
+            file.createDimension("x", 2)
+            file.createVariable("v", "i4", ("t", "x"))[:2] = 1
+            file.createVariable("x", file.createVLType("i4", "ragged"), ("x",))
+            group = file.createGroup("g")
+            group.createDimension("t", 3)
+            for dims in (("t",), ("t", "x")):
+                group.createVariable("t" if len(dims) == 1 else "w", "i4", dims)[:] = 2
+        status, _, err = run("convert", self.path("a.nc"), self.path("a.b2d"))
+        self.assertEqual(status, 0, err)
+        for name in ("b.nc", "b.h5"):
+            self.ok("convert", self.path("a.b2d"), self.path(name))
+            with netCDF4.Dataset(self.path(name)) as file:
+                self.assertEqual([{n: (len(d), d.isunlimited()) for n, d in g.dimensions.items()}
+                                  for g in (file, file["g"])],
+                                 [{"t": (2, True), "x": (2, False)}, {"t": (3, False)}])
+
+    def test_reserved_names(self):
+        for form in ("NETCDF3_CLASSIC", "NETCDF4"):
+            with netCDF4.Dataset(self.path("a.nc"), "w", format=form) as file:
+                file.createVariable("v", "i4").setncattr("_vlen", "mine")
+                file.setncattr("_unlimited_dims", "mine")
+            status, _, err = run("convert", self.path("a.nc"), self.path("a.b2d"), "-f")
+            self.assertEqual(status, 0)
+            for words in ("/v: the attribute _vlen, whose", "/: the attribute _unlimited_dims, whose"):
+                self.assertIn(words, err)
+
     def test_dimensions_that_libnetcdf_cannot_write(self):
         """It says which kind of file can have them."""
         with netCDF4.Dataset(self.path("a.nc"), "w") as file:
@@ -218,9 +248,9 @@ class Netcdf(ForeignCase):
 
     # ---- Hostile files ---------------------------------------------------------------------
 
-    def make_small(self):
+    def make_small(self, version="NETCDF3_CLASSIC"):
         path = self.path("small.nc")
-        with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        with netCDF4.Dataset(path, "w", format=version) as file:
             file.createDimension("t", None)
             file.createDimension("x", 4)
             file.createVariable("t", "f8", ("t",))[:] = [1, 2, 3]
@@ -232,11 +262,11 @@ class Netcdf(ForeignCase):
 
     def test_mutations(self):
         rng = random_of(self)
-        whole = self.make_small()
         crashes = 0
-        for data in self.mutated(rng, whole, rounds(150)):
-            self.path("m.nc").write_bytes(data)
-            crashes += self.survives(rng, self.path("m.nc"))
+        for version in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA", "NETCDF4"):
+            for data in self.mutated(rng, self.make_small(version), rounds(50)):
+                self.path("m.nc").write_bytes(data)
+                crashes += self.survives(rng, self.path("m.nc"))
         print("%d crashes of libhdf5" % crashes)
 
     def test_truncations(self):

@@ -207,6 +207,19 @@ class Arrays(ForeignCase):
         self.assertIn("chunks of 2 GiB", self.refused("convert", path, out))
         self.assertFalse(out.exists())
 
+    def test_integers_of_64_bits_and_more(self):
+        for version in (2, 3):
+            made = zarr.create_array(str(self.path("i.zarr")), shape=(3,), dtype="u1", zarr_format=version,
+                                     overwrite=True)
+            given = {"a": 2 ** 64 - 1, "b": [-2 ** 63, 2 ** 64 - 1], "_FillValue": 300, "t": "1"}
+            made.attrs.update({**given, "c": [10 ** 20, -10 ** 20]})
+            status, _, err = run("convert", self.path("i.zarr"), self.path("i.b2nd"), "-f")
+            self.assertEqual((status, err.count("\n")), (0, 1), err)
+            self.assertIn("of more than 64 bits in the attribute c", err)
+            self.ok("convert", self.path("i.b2nd"), self.path("j.zarr"), "-f")
+            self.assertEqual(dict(zarr.open(str(self.path("j.zarr"))).attrs),
+                             {**given, "c": [str(10 ** 20), str(-10 ** 20)]})
+
     def test_mutations(self):
         """Damaged metadata and chunks: an array, or one sentence."""
         rng = random_of(self)
