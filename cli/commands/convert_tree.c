@@ -213,7 +213,9 @@ static cli_exit make_groups(const to_tree *c, const char *folder)
     caterva_tree *tree;
     caterva_error err;
     cli_exit code = CLI_OK;
-    if (caterva_tree_create(folder, NULL, &tree, &err) != CATERVA_OK)
+    caterva_tree_options options = CATERVA_TREE_INIT;
+    if (!c->args->go_on) options.durability = CATERVA_DURABILITY_NONE; /* the folder is synced at the end */
+    if (caterva_tree_create(folder, &options, &tree, &err) != CATERVA_OK)
         return cli_fail_array(folder, &err);
     if (c->args->go_on) code = set_mark(tree, &c->id);
     for (size_t i = 0; i < c->in.file->n && code == CLI_OK; i++) {
