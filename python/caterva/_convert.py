@@ -77,6 +77,16 @@ _SUFFIXES = {  # where the first bytes say nothing
     "dicom": (".dcm",),
     "zarr": (".zarr",),
 }
+_TARGETS = {  # what `to_hdf5` and the others refuse: names of another format
+    "caterva": (".b2nd", ".b2d", ".b2z"),
+    "hdf5": (".h5", ".hdf5", ".he5"),
+    "netcdf": (".nc", ".nc4", ".cdf"),
+    "nifti": (".nii", ".nii.gz", ".hdr", ".img"),
+    "npz": (".npz",),
+    "nrrd": (".nrrd", ".nhdr"),
+    "tiff": (".tif", ".tiff", ".btf"),
+    "zarr": (".zarr",),
+}
 _ENGINES: dict[str, Engine] = {
     "fits": "astropy",
     "grib": "cfgrib",
@@ -94,6 +104,7 @@ READERS: dict[str, Callable[[contextlib.ExitStack, str], Contents]] = {
 _PLUGINS: dict[str, Engine] = {"hdf5": "h5py", "tiff": "tifffile"}  # read without the plug-in
 _DIRECT = (".b2nd", ".b2d", ".b2z", ".zarr")
 _TITLES = {
+    "caterva": "Caterva",
     "hdf5": "HDF5",
     "netcdf": "NetCDF",
     "tiff": "TIFF",
@@ -366,8 +377,8 @@ def _write_grib(place: str, path: str) -> list[str]:
     Returns what cfgrib leaves out."""
     from ._readers import need
 
-    cfgrib = need("cfgrib", "cfgrib", place, "grib")
-    to_caterva = need("caterva.xarray", "xarray", place, "xarray").to_caterva
+    cfgrib = need("cfgrib", "cfgrib", place)
+    to_caterva = need("caterva.xarray", "xarray", place).to_caterva
     losses: list[str] = []
     with logged("cfgrib", losses):
         sets = cfgrib.open_datasets(place, backend_kwargs={"indexpath": ""})
@@ -662,6 +673,8 @@ def run(
     flags = {k: bool(_options.flag_of(asked.pop(k, False), k)) for k in _FLAGS}
     report = _options.progress_of(asked.pop("progress", None))
     dtype, memory = asked.pop("dtype", None), asked.pop("memory", None)
+    if memory is not None and _options._int_of(memory, "memory") < 1:
+        raise ValueError(f"memory is a number of bytes, not {memory}")
     engine = asked.pop("engine", None)
     asked = {k: v for k, v in asked.items() if v is not None}
     if unknown := asked.keys() - Converting.__annotations__.keys():
@@ -677,6 +690,11 @@ def run(
             f"{shown(place_to)}: the end of the name says what it becomes: .b2nd, .b2z, .h5"
         )
         raise make(Status.EINVAL, 0, -1, message, place_to)
+    named = next((f for f, ends in _TARGETS.items() if place_to.rstrip("/").endswith(ends)), to)
+    if to is not None and named is not None and named != to:
+        titles = f"a file of {_TITLES[named]}, not of {_TITLES[to]}"
+        message = f"{shown(place_to)} has the name of {titles}"
+        raise make(Status.EINVAL, 0, -1, message, place_to)
     with _source(source) as place:
         _check_places(place, place_to, flags["overwrite"])
         form = format_of(place)
@@ -689,7 +707,7 @@ def run(
             raise ValueError(f"there is no engine {engine!r}")
         words = [f"--{k.replace('_', '-')}" for k, v in flags.items() if v and k != "overwrite"]
         words += ["--force"] * flags["overwrite"] + _arguments(asked, dtype)
-        words += [] if memory is None else ["--memory", str(_options._int_of(memory, "memory"))]
+        words += [] if memory is None else ["--memory", str(memory)]
         words += [] if to is None else ["--to", to]
         if chosen != "program":
             if flags["resume"]:
@@ -698,7 +716,8 @@ def run(
         elif form == "zarr" and engine is None and not flags["resume"]:
             losses = _zarr(place, place_to, words, dtype, asked, flags, report, to)
         else:
-            losses = _program.run(["convert", *words, "--", place, place_to], place, report)
+            line = ["convert", *words, "--", place, place_to]
+            losses = _program.run(line, place, report, place_to)
     for loss in losses:
         warnings.warn(loss, LossWarning, stacklevel=depth)
 
@@ -716,10 +735,10 @@ def _zarr(
     """Convert a local Zarr store; zarr-python, if installed, reads what the program cannot."""
     strict = words if flags["strict"] else [*words, "--strict"]
     try:
-        return _program.run(["convert", *strict, "--", place, target], place, progress)
+        return _program.run(["convert", *strict, "--", place, target], place, progress, target)
     except UnsupportedError:
         with contextlib.suppress(ImportError):
             import zarr  # noqa: F401
 
             return _by_package("zarr", place, target, dtype, options, flags, progress, to)
-    return _program.run(["convert", *words, "--", place, target], place, progress)
+    return _program.run(["convert", *words, "--", place, target], place, progress, target)

@@ -6,11 +6,12 @@ after the arrays that use it.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,9 @@ _MOST_LEVELS, _MOST_BYTES = 64, 250
 
 def read_hdf5(stack: ExitStack, place: str) -> Contents:
     """Read HDF5 and NetCDF-4 by h5py."""
-    h5py = need("h5py", "h5py", place, "hdf5")
+    h5py = need("h5py", "h5py", place)
+    with suppress(ImportError):
+        importlib.import_module("hdf5plugin")  # its filters
     reader = _Reader(h5py, stack.enter_context(h5py.File(place, "r")))
     reader.visit(reader.file, "")
     reader.name_types()

@@ -103,17 +103,15 @@ class Lazy:
         return np.asarray(self.read(box), self.dtype)
 
 
-def need(module: str, package: str, place: str, extra: str) -> Any:
+def need(module: str, package: str, place: str) -> Any:
     """Import a module; UnsupportedError says what to install if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
             raise
-        message = (
-            f"{shown(place)} is read by {package}, which is not installed: pip install "
-            f"{package}, or 'caterva[{extra}]'"
-        )
+        message = f"{shown(place)} is read by {package}, which is not installed"
+        message += f": pip install {package}"
         raise make(Status.EUNSUPPORTED, 0, -1, message, place) from None
 
 
@@ -174,7 +172,7 @@ def texts(
 
 def read_zarr(stack: ExitStack, place: str) -> Contents:
     """Read Zarr, also behind URLs, by zarr-python: all its codecs."""
-    zarr = need("zarr", "zarr", place, "zarr")
+    zarr = need("zarr", "zarr", place)
     root = zarr.open(place, mode="r")
     found = Contents()
     if not hasattr(root, "members"):
@@ -236,8 +234,8 @@ def _zarr_missing(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def read_tiff(stack: ExitStack, place: str) -> Contents:
     """Read TIFF, OME-TIFF and what else tifffile reads: series with axes, and pyramids."""
-    tifffile = need("tifffile", "tifffile", place, "tiff")
-    zarr = need("zarr", "zarr", place, "tiff")
+    tifffile = need("tifffile", "tifffile", place)
+    zarr = need("zarr", "zarr", place)
     found = Contents(groups={"": {}})
     stack.enter_context(logged("tifffile", found.losses))
     file = stack.enter_context(tifffile.TiffFile(place))
@@ -371,7 +369,7 @@ _STRUCTURE = {
 
 def read_fits(stack: ExitStack, place: str) -> Contents:
     """Read FITS by astropy: images as they are stored, tables as one array for each column."""
-    fits = need("astropy.io.fits", "astropy", place, "fits")
+    fits = need("astropy.io.fits", "astropy", place)
     hdus = stack.enter_context(fits.open(place, mode="denywrite", do_not_scale_image_data=True))
     found = Contents(groups={"": {}})
     images = [hdu for hdu in hdus if hdu.is_image and hdu.header.get("NAXIS", 0) > 0]
@@ -479,7 +477,7 @@ def _fits_table(found: Contents, hdu: Any, name: str) -> None:
 
 def read_mrc(stack: ExitStack, place: str) -> Contents:
     """Read MRC and CCP4 maps by mrcfile: the voxel size is in angstrom."""
-    mrcfile = need("mrcfile", "mrcfile", place, "mrc")
+    mrcfile = need("mrcfile", "mrcfile", place)
     is_packed = place.endswith((".gz", ".bz2"))
     file = stack.enter_context((mrcfile.open if is_packed else mrcfile.mmap)(place, mode="r"))
     header = file.header
@@ -516,7 +514,7 @@ def read_mrc(stack: ExitStack, place: str) -> Contents:
 
 def read_dicom(stack: ExitStack, place: str) -> Contents:
     """Read a file, or all series of a folder, by pydicom."""
-    pydicom = need("pydicom", "pydicom", place, "dicom")
+    pydicom = need("pydicom", "pydicom", place)
     found = Contents(groups={"": {}})
     series: dict[Any, list[tuple[Any, str]]] = {}
     names = [place]
