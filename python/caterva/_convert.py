@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
@@ -19,9 +20,22 @@ from ._filling import incomplete
 from ._functions import open as open_any
 from ._functions import save
 from ._group import Group
+from ._hdf5 import read_hdf5
 from ._options import Converting, Engine, Path
 from ._places import is_remote, place_of, split_url
-from ._readers import READERS, Contents, Variable, boxes
+from ._readers import (
+    RESERVED,
+    Attrs,
+    Contents,
+    Variable,
+    boxes,
+    logged,
+    read_dicom,
+    read_fits,
+    read_mrc,
+    read_tiff,
+    read_zarr,
+)
 from ._shown import shown
 from ._tree import Tree
 from ._trees import open_tree
@@ -63,15 +77,34 @@ _SUFFIXES = {  # where the first bytes say nothing
     "dicom": (".dcm",),
     "zarr": (".zarr",),
 }
+_TARGETS = {  # what `to_hdf5` and the others refuse: names of another format
+    "caterva": (".b2nd", ".b2d", ".b2z"),
+    "hdf5": (".h5", ".hdf5", ".he5"),
+    "netcdf": (".nc", ".nc4", ".cdf"),
+    "nifti": (".nii", ".nii.gz", ".hdr", ".img"),
+    "npz": (".npz",),
+    "nrrd": (".nrrd", ".nhdr"),
+    "tiff": (".tif", ".tiff", ".btf"),
+    "zarr": (".zarr",),
+}
 _ENGINES: dict[str, Engine] = {
     "fits": "astropy",
     "grib": "cfgrib",
     "mrc": "mrcfile",
     "dicom": "pydicom",
 }
+READERS: dict[str, Callable[[contextlib.ExitStack, str], Contents]] = {
+    "h5py": read_hdf5,
+    "zarr": read_zarr,
+    "tifffile": read_tiff,
+    "astropy": read_fits,
+    "mrcfile": read_mrc,
+    "pydicom": read_dicom,
+}
 _PLUGINS: dict[str, Engine] = {"hdf5": "h5py", "tiff": "tifffile"}  # read without the plug-in
 _DIRECT = (".b2nd", ".b2d", ".b2z", ".zarr")
 _TITLES = {
+    "caterva": "Caterva",
     "hdf5": "HDF5",
     "netcdf": "NetCDF",
     "tiff": "TIFF",
@@ -84,6 +117,13 @@ _TITLES = {
     "mrc": "MRC",
     "dicom": "DICOM",
 }
+
+
+_LACKS = re.compile(  # what packages say of codecs that are not installed
+    "missing dependenc|requires the|not registered|required filter|can't open directory|"
+    "not (available|installed|supported|implemented)|unsupported|unknown codec",
+    re.IGNORECASE,
+)
 
 
 class LossWarning(UserWarning):
@@ -161,14 +201,16 @@ def _blaming(place: str) -> Iterator[None]:
     path = split_url(place)[0]
     try:
         yield
-    except (Error, OSError, MemoryError):
+    except (Error, MemoryError):
         raise
-    except (NotImplementedError, ImportError, RuntimeError) as error:
-        message = f"{shown(path)}: {error or type(error).__name__}"
-        raise make(Status.EUNSUPPORTED, 0, -1, message, path) from error
     except Exception as error:
-        message = f"{shown(path)}: {error or type(error).__name__}"
-        raise make(Status.ECORRUPT, 0, -1, message, path) from error
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename = error.filename or shown(path)
+            raise
+        message = str(error) or type(error).__name__
+        lacks = isinstance(error, NotImplementedError | ImportError) or _LACKS.search(message)
+        status = Status.EUNSUPPORTED if lacks else Status.ECORRUPT
+        raise make(status, 0, -1, f"{shown(path)}: {message}", path) from error
 
 
 # ---- Writing what a reader describes ------------------------------------------------------
@@ -193,9 +235,11 @@ def _chunks_for(v: Variable, options: dict[str, Any]) -> dict[str, Any]:
 class _Steps:
     """Progress over all arrays, in bytes."""
 
-    def __init__(self, progress: _options.Progress | None, total: int, place: str) -> None:
+    def __init__(
+        self, progress: _options.Progress | None, total: int, place: str, target: str
+    ) -> None:
         self._progress, self._total, self._done = progress, total, 0
-        self.place = place
+        self.place, self.target = place, target
 
     def add(self, size: int) -> None:
         self._done += size
@@ -205,6 +249,21 @@ class _Steps:
             raise make(Status.ESTOPPED, 0, -1, message, self.place)
 
 
+def _set_attributes(owner: Array | Group, attrs: Attrs, key: str, found: Contents) -> None:
+    """Set attributes; those that cannot be stored are losses."""
+    for name, value in attrs.items():
+        if name in RESERVED and (name != "dims" or isinstance(owner, Array)):
+            found.lose(key, f"the attribute {name}, whose name is reserved")
+            continue
+        with found.leaving_out(key, f"its attribute {name}"):
+            owner.attrs[name] = value
+
+
+def _read(v: Variable, box: Any, steps: _Steps) -> npt.NDArray[Any]:
+    with _blaming(steps.place):  # () would return a scalar, without byte order
+        return np.asarray(v.items[box or ...])
+
+
 def _fill(array: Array, v: Variable, steps: _Steps) -> None:
     chunks = (
         array.chunks
@@ -212,20 +271,18 @@ def _fill(array: Array, v: Variable, steps: _Steps) -> None:
         else tuple(c if c % s == 0 else s for c, s in zip(array.chunks, v.chunks, strict=True))
     )
     for box in boxes(array.shape, chunks, array.itemsize):
-        with _blaming(steps.place):
-            items = np.asarray(v.items[box])
-        array[box] = items
+        items = _read(v, box, steps)
+        array[box or ...] = items
         steps.add(items.nbytes)
-    for name, value in v.attrs.items():
-        array.attrs[name] = value
 
 
-def _compare(array: Array, v: Variable, name: str) -> None:
+def _compare(array: Array, v: Variable, steps: _Steps, key: str) -> None:
     for box in boxes(array.shape, array.chunks, array.itemsize):
-        a, b = np.asarray(array[box]), np.asarray(v.items[box], array.dtype)
-        if a.tobytes() != b.tobytes():
-            message = f"{name}: the target differs from the source in {box}"
-            raise make(Status.ECORRUPT, 0, -1, message, array.path)
+        items = np.asarray(_read(v, box, steps), array.dtype)
+        stored = np.asarray(array[box or ...], array.dtype)
+        if stored.tobytes() != items.tobytes():
+            message = f"{steps.target}: /{key} differs from the source in {box}"
+            raise make(Status.ECORRUPT, 0, -1, message, steps.target)
 
 
 def _words(v: Variable, options: dict[str, Any]) -> dict[str, Any]:
@@ -241,48 +298,90 @@ def _dtype_of(v: Variable, dtype: npt.DTypeLike | None) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
+def _check_losses(found: Contents, place: str, strict: bool) -> None:
+    if strict and found.losses:
+        path, losses = shown(split_url(place)[0]), found.losses
+        message = f"{path}: {'; '.join(losses[:8])}; strict: {len(losses)} of such losses"
+        raise make(Status.EUNSUPPORTED, 0, -1, message, place)
+
+
 def _write_array(
-    v: Variable, path: str, dtype: Any, options: dict[str, Any], steps: _Steps, verify: bool
+    found: Contents,
+    path: str,
+    dtype: Any,
+    options: dict[str, Any],
+    steps: _Steps,
+    flags: dict[str, bool],
 ) -> None:
+    key, v = _one(found, steps.place)
     array = incomplete(
         v.items.shape, _dtype_of(v, dtype), path, v.fill_value, _words(v, options)
     )
     try:
         _fill(array, v, steps)
+        _set_attributes(array, v.attrs, key, found)
+        _check_losses(found, steps.place, flags["strict"])
         array.close()
     finally:
         array.discard()
-    if verify:
+    if flags["verify"]:
         with open_any(path) as array:
-            _compare(array, v, path)
+            _compare(array, v, steps, key)
+
+
+def _create(
+    tree: Tree, key: str, v: Variable, options: dict[str, Any], found: Contents
+) -> Array | None:
+    """Create the array of a tree, or report why the tree cannot have it."""
+
+    def create(words: dict[str, Any]) -> Array:
+        return tree.create_array(
+            key, v.items.shape, v.items.dtype, fill_value=v.fill_value, **_words(v, words)
+        )
+
+    try:
+        return create(options)
+    except (TypeError, ValueError, NotImplementedError):
+        is_possible = False
+        with found.leaving_out(key):
+            create({}).discard()
+            is_possible = True
+        if is_possible:  # without the options
+            raise
+    return None
 
 
 def _write_tree(
-    found: Contents, path: str, options: dict[str, Any], steps: _Steps, verify: bool
+    found: Contents, path: str, options: dict[str, Any], steps: _Steps, flags: dict[str, bool]
 ) -> None:
     with open_tree(path, "x", durability="none") as tree:
         for key, attrs in found.groups.items():
-            group = tree.create_group(key) if key else tree
-            for name, value in attrs.items():
-                group.attrs[name] = value
+            with found.leaving_out(key):
+                group = tree.create_group(key) if key else tree
+                _set_attributes(group, attrs, key, found)
         for key, v in found.arrays.items():
-            array = tree.create_array(
-                key, v.items.shape, v.items.dtype, fill_value=v.fill_value, **_words(v, options)
-            )
+            array = _create(tree, key, v, options, found)
+            if array is None:
+                continue
             _fill(array, v, steps)
+            _set_attributes(array, v.attrs, key, found)
             tree.commit()
-            if verify:
-                _compare(array, v, key)
+            if flags["verify"]:
+                _compare(array, v, steps, key)
             array.close()
+    _check_losses(found, steps.place, flags["strict"])
 
 
-def _write_grib(place: str, path: str) -> None:
-    """Write the data sets of a GRIB file, of which cfgrib makes one for each kind of level."""
+def _write_grib(place: str, path: str) -> list[str]:
+    """Write the data sets of a GRIB file, of which cfgrib makes one for each kind of level.
+    Returns what cfgrib leaves out."""
     from ._readers import need
 
-    cfgrib = need("cfgrib", "cfgrib", place, "grib")
-    to_caterva = need("caterva.xarray", "xarray", place, "xarray").to_caterva
-    sets = cfgrib.open_datasets(place, backend_kwargs={"indexpath": ""})
+    cfgrib = need("cfgrib", "cfgrib", place)
+    to_caterva = need("caterva.xarray", "xarray", place).to_caterva
+    losses: list[str] = []
+    with logged("cfgrib", losses):
+        sets = cfgrib.open_datasets(place, backend_kwargs={"indexpath": ""})
     names: list[str] = []
     for ds in sets:
         kinds = {str(v.attrs.get("GRIB_typeOfLevel", "data")) for v in ds.data_vars.values()}
@@ -291,6 +390,7 @@ def _write_grib(place: str, path: str) -> None:
     for ds, name in zip(sets, names, strict=True):
         words = {"group": name} if len(sets) > 1 else {}
         to_caterva(ds, path, mode="w" if ds is sets[0] else "a", **words)
+    return losses
 
 
 def _part(found: Contents, key: str | None, place: str) -> Contents:
@@ -298,7 +398,8 @@ def _part(found: Contents, key: str | None, place: str) -> Contents:
     name = (key or "/").strip("/")
     if not name:
         return found
-    losses = [s for s in found.losses if not s.startswith("/") or s.startswith(f"/{name}")]
+    about = (f"/{name}:", f"/{name}/")
+    losses = [s for s in found.losses if not s.startswith("/") or s.startswith(about)]
     if name in found.arrays:
         return Contents({name.rpartition("/")[2]: found.arrays[name]}, {"": {}}, losses)
     below = name + "/"
@@ -309,6 +410,9 @@ def _part(found: Contents, key: str | None, place: str) -> Contents:
     )
     if part.arrays or name in found.groups:
         return part
+    for loss in losses:
+        if loss.startswith(about[0]):
+            raise make(Status.EUNSUPPORTED, 0, -1, f"{shown(place)}: {loss}", place)
     raise make(Status.ENOTFOUND, 0, -1, f"{shown(place)} has no array or group /{name}", place)
 
 
@@ -321,9 +425,9 @@ def _is_tree(found: Contents, target: str) -> bool:
     return False
 
 
-def _one(found: Contents, place: str) -> Variable:
+def _one(found: Contents, place: str) -> tuple[str, Variable]:
     if len(found.arrays) == 1:
-        return next(iter(found.arrays.values()))
+        return next(iter(found.arrays.items()))
     names = ", ".join(f"/{k}" for k in list(found.arrays)[:8])
     message = f"{shown(place)} has {len(found.arrays)} arrays"
     if names:
@@ -359,7 +463,7 @@ def _by_package(
     to: str | None,
 ) -> list[str]:
     path, key = split_url(place)
-    overwrite, strict, verify = flags["overwrite"], flags["strict"], flags["verify"]
+    overwrite, strict = flags["overwrite"], flags["strict"]
     direct = to is None and target.endswith(_DIRECT)
     more = ["-f"] * overwrite + ["--strict"] * strict + ["--to", to or ""] * (to is not None)
     with contextlib.ExitStack() as stack:
@@ -367,44 +471,40 @@ def _by_package(
         inner = os.path.join(hidden, "tree.b2d")
         if engine == "cfgrib":
             with _blaming(place):
-                _write_grib(path, inner)
+                losses = _write_grib(path, inner)
+            _check_losses(Contents(losses=losses), place, strict)
             if key is not None or not (direct and not target.endswith(".b2nd")):
-                return _program.run(
-                    ["convert", *more, "--", f"{inner}::{key or '/'}", target], target
-                )
+                words = ["convert", *more, "--", f"{inner}::{key or '/'}", target]
+                return losses + _program.run(words, target)
             _install(inner, target, overwrite)
-            return []
+            return losses
         with _blaming(place):
             found = READERS[engine](stack, path)
         found = _part(found, key, place)
-        if found.losses and strict:
-            message = (
-                f"{found.losses[0]}; strict: {len(found.losses)} things cannot be converted"
-            )
-            raise make(Status.EUNSUPPORTED, 0, -1, f"{shown(path)}: {message}", place)
+        _check_losses(found, place, strict)
         sizes = (
             int(np.prod(v.items.shape, dtype=np.int64)) * v.items.dtype.itemsize
             for v in found.arrays.values()
         )
-        steps = _Steps(progress, sum(sizes), place)
+        steps = _Steps(progress, sum(sizes), place, target)
         if direct and not _is_tree(found, target):
             outer = target if not target.endswith(".zarr") else os.path.join(hidden, "a.b2nd")
-            words = options | {"overwrite": overwrite} if outer == target else options
-            _write_array(_one(found, place), outer, dtype, words, steps, verify)
+            whole = options | {"overwrite": overwrite} if outer == target else options
+            _write_array(found, outer, dtype, whole, steps, flags)
             if outer != target:
                 with open_any(outer) as array:
                     array.copy(target, zarr=True, overwrite=overwrite).close()
         elif direct:
             if dtype is not None:
                 raise TypeError("dtype is for one array: name it as FILE::/NAME")
-            _write_tree(found, inner, options, steps, verify)
+            _write_tree(found, inner, options, steps, flags)
             _install(inner, target, overwrite)
         else:
             if len(found.arrays) == 1 and not any(found.groups):
                 inner = os.path.join(hidden, "array.b2nd")
-                _write_array(_one(found, place), inner, dtype, {}, steps, False)
+                _write_array(found, inner, dtype, {}, steps, flags)
             else:
-                _write_tree(found, inner, {}, steps, False)
+                _write_tree(found, inner, {}, steps, flags)
             return found.losses + _program.run(["convert", *more, "--", inner, target], target)
         return found.losses
 
@@ -573,6 +673,8 @@ def run(
     flags = {k: bool(_options.flag_of(asked.pop(k, False), k)) for k in _FLAGS}
     report = _options.progress_of(asked.pop("progress", None))
     dtype, memory = asked.pop("dtype", None), asked.pop("memory", None)
+    if memory is not None and _options._int_of(memory, "memory") < 1:
+        raise ValueError(f"memory is a number of bytes, not {memory}")
     engine = asked.pop("engine", None)
     asked = {k: v for k, v in asked.items() if v is not None}
     if unknown := asked.keys() - Converting.__annotations__.keys():
@@ -588,6 +690,11 @@ def run(
             f"{shown(place_to)}: the end of the name says what it becomes: .b2nd, .b2z, .h5"
         )
         raise make(Status.EINVAL, 0, -1, message, place_to)
+    named = next((f for f, ends in _TARGETS.items() if place_to.rstrip("/").endswith(ends)), to)
+    if to is not None and named is not None and named != to:
+        titles = f"a file of {_TITLES[named]}, not of {_TITLES[to]}"
+        message = f"{shown(place_to)} has the name of {titles}"
+        raise make(Status.EINVAL, 0, -1, message, place_to)
     with _source(source) as place:
         _check_places(place, place_to, flags["overwrite"])
         form = format_of(place)
@@ -600,7 +707,7 @@ def run(
             raise ValueError(f"there is no engine {engine!r}")
         words = [f"--{k.replace('_', '-')}" for k, v in flags.items() if v and k != "overwrite"]
         words += ["--force"] * flags["overwrite"] + _arguments(asked, dtype)
-        words += [] if memory is None else ["--memory", str(_options._int_of(memory, "memory"))]
+        words += [] if memory is None else ["--memory", str(memory)]
         words += [] if to is None else ["--to", to]
         if chosen != "program":
             if flags["resume"]:
@@ -609,7 +716,8 @@ def run(
         elif form == "zarr" and engine is None and not flags["resume"]:
             losses = _zarr(place, place_to, words, dtype, asked, flags, report, to)
         else:
-            losses = _program.run(["convert", *words, "--", place, place_to], place, report)
+            line = ["convert", *words, "--", place, place_to]
+            losses = _program.run(line, place, report, place_to)
     for loss in losses:
         warnings.warn(loss, LossWarning, stacklevel=depth)
 
@@ -627,10 +735,10 @@ def _zarr(
     """Convert a local Zarr store; zarr-python, if installed, reads what the program cannot."""
     strict = words if flags["strict"] else [*words, "--strict"]
     try:
-        return _program.run(["convert", *strict, "--", place, target], place, progress)
+        return _program.run(["convert", *strict, "--", place, target], place, progress, target)
     except UnsupportedError:
         with contextlib.suppress(ImportError):
             import zarr  # noqa: F401
 
             return _by_package("zarr", place, target, dtype, options, flags, progress, to)
-    return _program.run(["convert", *words, "--", place, target], place, progress)
+    return _program.run(["convert", *words, "--", place, target], place, progress, target)

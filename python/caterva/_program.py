@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import os
 import re
 import signal
@@ -20,8 +21,19 @@ _WARNING = "caterva: warning: "
 _PREFIX = "caterva: "
 
 
-def _failure(status: int, message: str, place: str) -> Error:
-    """Make the exception for an exit status and the sentence that came with it."""
+_HINTS = ("; use --to", "; --casting unsafe allows it")  # options that Python has not
+
+
+def _failure(status: int, message: str, place: str, target: str | None) -> Error:
+    """Make the exception for an exit status and the sentence that came with it. It is about
+    the target if the sentence names that and not the source."""
+    for hint in _HINTS:
+        message = message.removesuffix(hint)
+    if target is not None:
+        source_name, name = (os.path.basename(p.rstrip("/")) for p in (place, target))
+        place = target if name in message and source_name not in message else place
+    if message.startswith("--select, --astype,"):
+        message = "dtype, chunks and blocks require an output with one array"
     message = re.sub(r"--([a-z]+(-[a-z]+)?)", lambda m: m[1].replace("-", "_"), message)
     if status < 0:
         message = f"the program was ended by signal {-status}"
@@ -64,11 +76,24 @@ def _follow(lines: int, progress: Progress | None) -> bool:
     return False
 
 
-def run(words: Sequence[str], place: str, progress: Progress | None = None) -> list[str]:
+def _environment() -> dict[str, str]:
+    """Let libhdf5 find the filters of hdf5plugin, if that is installed."""
+    found = importlib.util.find_spec("hdf5plugin")
+    if "HDF5_PLUGIN_PATH" in os.environ or found is None or found.origin is None:
+        return {}
+    return {"HDF5_PLUGIN_PATH": os.path.join(os.path.dirname(found.origin), "plugins")}
+
+
+def run(
+    words: Sequence[str],
+    place: str,
+    progress: Progress | None = None,
+    target: str | None = None,
+) -> list[str]:
     """Run the program, and return the sentences of its warnings.
 
-    The exception for a failure is about `place`. An exception or a true value of `progress`
-    stops the program, as Ctrl-C does; nothing half-made is left.
+    The exception for a failure is about `place`, or about the target. An exception or a true
+    value of `progress` stops the program, as Ctrl-C does; nothing half-made is left.
     """
     from .__main__ import find_program
 
@@ -82,7 +107,9 @@ def run(words: Sequence[str], place: str, progress: Progress | None = None) -> l
             stderr=subprocess.PIPE,
             text=True,
             errors="backslashreplace",
-            env=os.environ | ({"CATERVA_PROGRESS_FD": str(writing)} if posix else {}),
+            env=os.environ
+            | _environment()
+            | ({"CATERVA_PROGRESS_FD": str(writing)} if posix else {}),
             pass_fds=(writing,) if posix else (),
             restore_signals=False,  # SIGPIPE stays ignored: see cli/terminal/progress.c
             process_group=0
@@ -117,5 +144,7 @@ def run(words: Sequence[str], place: str, progress: Progress | None = None) -> l
     losses = [s.removeprefix(_WARNING) for s in sentences if s.startswith(_WARNING)]
     if program.returncode != 0:
         last = next((s for s in reversed(sentences) if not s.startswith(_WARNING)), "")
-        raise _failure(program.returncode, last.removeprefix(_PREFIX), place)
+        if "strict: " in last and losses:
+            last += f": {'; '.join(losses[:8])}"
+        raise _failure(program.returncode, last.removeprefix(_PREFIX), place, target)
     return losses

@@ -10,6 +10,7 @@ import importlib
 import logging
 import math
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,12 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _boxes
-from ._errors import Status, make
+from ._errors import CorruptError, Status, make
 from ._filling import SLAB_BYTES
 from ._shown import shown
 
 Items: TypeAlias = npt.NDArray[Any]
 Attrs: TypeAlias = dict[str, Any]
+
+RESERVED = {  # attributes of arrays that have a meaning of their own
+    "_caterva", "_caterva_convert", "attrs", "dims", "dimension_names", "_ARRAY_DIMENSIONS",
+}  # fmt: skip
 
 
 @dataclass
@@ -46,15 +51,44 @@ class Contents:
     arrays: dict[str, Variable] = field(default_factory=dict)
     groups: dict[str, Attrs] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)  # of members that are left out
 
-    def add(self, name: str, variable: Variable) -> None:
-        """Add an array; a number makes its name unique."""
+    def lose(self, key: str, what: str) -> None:
+        """Add a sentence about what is left out of a member, or about all of it."""
+        text = f"/{key}: {what}".encode("utf-8", "backslashreplace").decode()
+        self.losses.append("".join(c if c >= " " else f"\\x{ord(c):02x}" for c in text))
+
+    @contextmanager
+    def leaving_out(self, key: str, part: str | None = None) -> Iterator[None]:
+        """Leave out a member, or a part of it, if a package cannot read it."""
+        try:
+            yield
+        except (MemoryError, CorruptError):
+            raise
+        except Exception as error:
+            if part is None:
+                self.failures.append(error)
+            reason = str(error) or type(error).__name__
+            self.lose(key, reason if part is None else f"{part}: {reason}")
+
+    def complete(self) -> Contents:
+        """Return the contents; if no array could be read, raise what the package raised."""
+        if self.failures and not self.arrays:
+            raise self.failures[0]
+        return self
+
+    def unique(self, name: str) -> str:
+        """Return a name that no member has, with a number if necessary."""
         n, name = 1, name.replace("/", "_").lstrip(".") or "data"
         unique = name
         while unique in self.arrays or unique in self.groups:
             n += 1
             unique = f"{name}_{n}"
-        self.arrays[unique] = variable
+        return unique
+
+    def add(self, name: str, variable: Variable) -> None:
+        """Add an array; a number makes its name unique."""
+        self.arrays[self.unique(name)] = variable
 
 
 @dataclass
@@ -69,17 +103,15 @@ class Lazy:
         return np.asarray(self.read(box), self.dtype)
 
 
-def need(module: str, package: str, place: str, extra: str) -> Any:
+def need(module: str, package: str, place: str) -> Any:
     """Import a module; UnsupportedError says what to install if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
             raise
-        message = (
-            f"{shown(place)} is read by {package}, which is not installed: pip install "
-            f"{package}, or 'caterva[{extra}]'"
-        )
+        message = f"{shown(place)} is read by {package}, which is not installed"
+        message += f": pip install {package}"
         raise make(Status.EUNSUPPORTED, 0, -1, message, place) from None
 
 
@@ -90,7 +122,7 @@ def boxes(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> Iterato
     return _boxes.iter_boxes(..., tuple(shape), slab)
 
 
-_PYTHONS = ("float64", "int64", "bool", "complex128")  # types of Python's numbers
+_PYTHONS = (np.float64, np.int64, np.bool_, np.complex128)  # types of Python's numbers
 
 
 def plain(value: Any) -> Any:
@@ -100,7 +132,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind in "US" and value.ndim == 0:
             return value.item()
-        is_python = value.ndim == 0 and value.dtype.name in _PYTHONS
+        is_python = value.ndim == 0 and value.dtype in _PYTHONS
         return value.item() if is_python else value
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
@@ -135,156 +167,12 @@ def texts(
     return Variable(Lazy(shape, dtype, read), attrs=attrs, chunks=chunks)
 
 
-# ---- HDF5 and NetCDF-4, where the plug-in is missing ----------------------------------------
-
-_OF_HDF5 = {
-    "CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid",
-    "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties",
-}  # fmt: skip
-_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
-
-
-def read_hdf5(stack: ExitStack, place: str) -> Contents:
-    """Read HDF5 and NetCDF-4 by h5py."""
-    h5py = need("h5py", "h5py", place, "hdf5")
-    file = stack.enter_context(h5py.File(place, "r"))
-    found = Contents()
-
-    def attributes(node: Any, key: str) -> Attrs:
-        out: Attrs = {}
-        for name in node.attrs:
-            if name in _OF_HDF5:
-                continue
-            try:
-                value = node.attrs[name]
-            except (OSError, TypeError, ValueError):
-                value = h5py.Reference()
-            is_one = isinstance(value, np.ndarray) and value.shape == (1,)
-            if is_one and ("_Netcdf4Dimid" in node.attrs or "_NCProperties" in file.attrs):
-                value = value[0]
-            if isinstance(value, h5py.Empty):
-                out[name] = None if value.dtype.kind not in "SUO" else ""
-            elif _holds(value, (h5py.Reference, h5py.RegionReference)):
-                found.losses.append(f"/{key}: the attribute {name}: a reference")
-            else:
-                out[name] = plain(_text(value))
-        return out
-
-    def scale_of(dataset: Any, axis: int) -> Any:
-        is_own = dataset.is_scale and dataset.ndim == 1
-        dim = dataset.dims[axis]
-        return dataset if is_own else dim[0] if len(dim) else None
-
-    def limits_of(dataset: Any) -> Attrs:
-        """The limits of axes that are not those of a growing dimension."""
-
-        def is_named(axis: int, most: int | None) -> bool:
-            scale = scale_of(dataset, axis)
-            grows = scale is not None and scale.maxshape[0] is None
-            return most == dataset.shape[axis] or (most is None and grows)
-
-        named = all(is_named(axis, most) for axis, most in enumerate(dataset.maxshape))
-        return {} if named else {"_maxshape": list(dataset.maxshape)}
-
-    def dims_of(dataset: Any) -> list[str | None]:
-        names: list[str | None] = []
-        for axis in range(dataset.ndim):
-            scale = scale_of(dataset, axis)
-            text = scale.name.rpartition("/")[2] if scale is not None else None
-            names.append(text or dataset.dims[axis].label or None)
-        return names
-
-    def variable_of(dataset: Any, key: str) -> Variable | str:
-        shape, dtype = dataset.shape, dataset.dtype
-        attrs = attributes(dataset, key)
-        if shape is None:
-            return Variable(np.zeros(0, dtype), attrs=attrs | {"_null": True})
-        attrs |= limits_of(dataset)
-        chunks = dataset.chunks
-        string = h5py.check_string_dtype(dtype)
-        if string is not None and dtype.kind == "O":
-            is_text = string.encoding == "utf-8"
-            text = texts(
-                dataset.asstr() if is_text else dataset, shape, chunks or shape, is_text
-            )
-            return Variable(text.items, dims_of(dataset), attrs | text.attrs, chunks)
-        if dtype.hasobject:
-            return "references or sequences of any length"
-        if (names := h5py.check_enum_dtype(dtype)) is not None:
-            attrs["_enum"] = {k: int(v) for k, v in names.items()}
-        plist = dataset.id.get_create_plist()
-        is_set = plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
-        fill = dataset.fillvalue if is_set else None
-        return Variable(dataset, dims_of(dataset), attrs, chunks, fill)
-
-    def grow(dataset: Any, key: str) -> None:
-        group = found.groups[key.rpartition("/")[0]]
-        for dim, most in zip(dims_of(dataset), dataset.maxshape or (), strict=False):
-            if most is None and dim is not None and dim not in group.get("_unlimited_dims", ()):
-                group["_unlimited_dims"] = [*group.get("_unlimited_dims", ()), dim]
-
-    def visit(group: Any, key: str) -> None:
-        found.groups[key] = attributes(group, key)
-        for name in group:
-            below = f"{key}/{name}" if key else name
-            link = group.get(name, getlink=True)
-            node = group.get(name) if isinstance(link, h5py.HardLink) else None
-            if isinstance(node, h5py.Group):
-                if node.id.__hash__() in seen:
-                    found.losses.append(f"/{below}: a second link")
-                    continue
-                seen.add(node.id.__hash__())
-                visit(node, below)
-            elif isinstance(node, h5py.Dataset):
-                if node.shape is not None and node.is_scale:
-                    grow(node, below)
-                    if node.attrs.get("NAME", b"").startswith(_NO_VARIABLE):
-                        continue
-                variable = variable_of(node, below)
-                if isinstance(variable, str):
-                    found.losses.append(f"/{below}: {variable}")
-                else:
-                    found.arrays[below] = variable
-            else:
-                found.losses.append(f"/{below}: a link or a named type")
-
-    seen = {file["/"].id.__hash__()}
-    visit(file, "")
-    for key, attrs in found.groups.items():
-        if "_unlimited_dims" in attrs:  # not those that no array has
-            used = {d for k, v in found.arrays.items() if _is_in(k, key) for d in v.dims or ()}
-            kept = sorted(d for d in attrs.pop("_unlimited_dims") if d in used)
-            attrs |= {"_unlimited_dims": kept} if kept else {}
-    return found
-
-
-def _is_in(key: str, group: str) -> bool:
-    return not group or key.startswith(group + "/")
-
-
-def _text(value: Any) -> Any:
-    """Decode bytes of one width, which are texts of ASCII in HDF5."""
-    is_bytes = isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "S"
-    try:
-        return np.char.decode(value, "utf-8")[()] if is_bytes else value
-    except UnicodeDecodeError:
-        return value
-
-
-def _holds(value: Any, kinds: tuple[type, ...]) -> bool:
-    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
-        return any(_holds(v, kinds) for v in value.flat)
-    if isinstance(value, np.ndarray | np.void):
-        return value.dtype.hasobject
-    return isinstance(value, kinds)
-
-
 # ---- Zarr ---------------------------------------------------------------------------------
 
 
 def read_zarr(stack: ExitStack, place: str) -> Contents:
     """Read Zarr, also behind URLs, by zarr-python: all its codecs."""
-    zarr = need("zarr", "zarr", place, "zarr")
+    zarr = need("zarr", "zarr", place)
     root = zarr.open(place, mode="r")
     found = Contents()
     if not hasattr(root, "members"):
@@ -293,17 +181,19 @@ def read_zarr(stack: ExitStack, place: str) -> Contents:
         return found
     found.groups[""] = plain(dict(root.attrs))
     for key, node in root.members(max_depth=None):
-        if hasattr(node, "members"):
-            found.groups[key] = plain(dict(node.attrs))
-        else:
-            found.arrays[key] = _zarr_variable(node)
+        with found.leaving_out(key):
+            if hasattr(node, "members"):
+                found.groups[key] = plain(dict(node.attrs))
+            else:
+                found.arrays[key] = _zarr_variable(node)
     return found
 
 
 def _zarr_variable(array: Any) -> Variable:
     attrs = plain(dict(array.attrs))
-    dims = attrs.pop("_ARRAY_DIMENSIONS", None)
-    dims = getattr(array.metadata, "dimension_names", None) or dims
+    dims = getattr(array.metadata, "dimension_names", None)
+    if dims is None or list(dims) == attrs.get("_ARRAY_DIMENSIONS"):
+        dims = attrs.pop("_ARRAY_DIMENSIONS", None)
     chunks = getattr(array, "shards", None) or array.chunks
     if array.dtype.kind in "OT":
         text = texts(array, array.shape, chunks)
@@ -344,36 +234,38 @@ def _zarr_missing(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def read_tiff(stack: ExitStack, place: str) -> Contents:
     """Read TIFF, OME-TIFF and what else tifffile reads: series with axes, and pyramids."""
-    tifffile = need("tifffile", "tifffile", place, "tiff")
-    zarr = need("zarr", "zarr", place, "tiff")
+    tifffile = need("tifffile", "tifffile", place)
+    zarr = need("zarr", "zarr", place)
     found = Contents(groups={"": {}})
-    stack.enter_context(_logged("tifffile", found.losses))
+    stack.enter_context(logged("tifffile", found.losses))
     file = stack.enter_context(tifffile.TiffFile(place))
     sizes = _ome_sizes(file.ome_metadata) if file.is_ome else []
-    for i, series in enumerate(file.series):
-        attrs = _tiff_attributes(file, series, sizes[i] if i < len(sizes) else {})
-        name = "data" if len(file.series) == 1 else series.name or f"series{i}"
-        for level, page in enumerate(series.levels):
-            _check_pages(file, page, place, found.losses)
-            array = zarr.open(page.aszarr(level=0) if level == 0 else
-                              series.aszarr(level=level), mode="r")  # fmt: skip
-            if hasattr(array, "members"):
-                array = array["0"]
-            axes = page.get_axes(squeeze=True) if hasattr(page, "get_axes") else page.axes
-            dims = [{"S": "sample", "Q": None}.get(a, a.lower()) for a in axes]
-            spacing = attrs.get("spacing")
-            own = dict(attrs)
-            if spacing is not None:
-                ratio = [a / b for a, b in zip(series.shape, page.shape, strict=True)]
-                own["spacing"] = np.array([s * r for s, r in zip(spacing, ratio, strict=True)])
-            chunks = tuple(min(c, n) for c, n in zip(array.chunks, array.shape, strict=True))
-            found.add(name if level == 0 else f"{name}_level{level}",
-                      Variable(array, dims, own, chunks))  # fmt: skip
-    return found
+    all_series = file.series
+    for loss in found.losses:
+        if re.search("invalid page offset|TiffTag 270 .*invalid value offset", loss):
+            raise make(Status.ECORRUPT, 0, -1, f"{shown(place)} ends early: {loss}", place)
+    for i, series in enumerate(all_series):
+        name = "data" if len(all_series) == 1 else series.name or f"series{i}"
+        with found.leaving_out(name):
+            attrs = _tiff_attributes(file, series, sizes[i] if i < len(sizes) else {})
+            for level, page in enumerate(series.levels):
+                _check_pages(file, page, place, found.losses)
+                array = zarr.open(series.aszarr(level=level), mode="r")
+                if hasattr(array, "members"):
+                    array = array["0"]
+                dims = [{"S": "sample", "Q": None}.get(a, a.lower()) for a in page.axes]
+                own = dict(attrs)
+                if "spacing" in own:
+                    ratio = [a / b for a, b in zip(series.shape, page.shape, strict=True)]
+                    own["spacing"] = own["spacing"] * ratio
+                chunks = tuple(map(min, array.chunks, array.shape))
+                found.add(name if level == 0 else f"{name}_level{level}",
+                          Variable(array, dims, own, chunks))  # fmt: skip
+    return found.complete()
 
 
 @contextmanager
-def _logged(name: str, losses: list[str]) -> Iterator[None]:
+def logged(name: str, losses: list[str]) -> Iterator[None]:
     """Add what a package only logs, such as damaged tags and pages that it skips, to losses."""
 
     class Handler(logging.Handler):
@@ -477,22 +369,28 @@ _STRUCTURE = {
 
 def read_fits(stack: ExitStack, place: str) -> Contents:
     """Read FITS by astropy: images as they are stored, tables as one array for each column."""
-    fits = need("astropy.io.fits", "astropy", place, "fits")
+    fits = need("astropy.io.fits", "astropy", place)
     hdus = stack.enter_context(fits.open(place, mode="denywrite", do_not_scale_image_data=True))
     found = Contents(groups={"": {}})
     images = [hdu for hdu in hdus if hdu.is_image and hdu.header.get("NAXIS", 0) > 0]
     for i, hdu in enumerate(hdus):
-        hdu.verify("silentfix")
         name = "data" if len(images) == 1 and hdu in images else hdu.name or f"hdu{i}"
-        if hdu.is_image and hdu not in images:
-            found.groups[""] |= _header(hdu.header)
-        elif hdu.is_image:
-            found.add(name, _fits_image(hdu))
-        elif hasattr(hdu, "columns"):
-            _fits_table(found, hdu, name)
-        else:
-            found.losses.append(f"/{name}: an HDU of the type {type(hdu).__name__}")
-    return found
+        with found.leaving_out(name):
+            hdu.verify("silentfix")
+            if hdu.is_image and hdu not in images:
+                found.groups[""] |= _header(hdu.header)
+            elif hdu.is_image:
+                found.add(name, _fits_image(hdu))
+            elif hasattr(hdu, "columns"):
+                _fits_table(found, hdu, found.unique(name))
+            else:
+                found.lose(name, f"an HDU of the type {type(hdu).__name__}")
+    at = hdus[-1].fileinfo()
+    at["file"].seek(at["datLoc"] + at["datSpan"])
+    if at["file"].read(8) == b"XTENSION":
+        message = f"{shown(place)} ends early, in the header of the HDU {len(hdus)}"
+        raise make(Status.ECORRUPT, 0, -1, message, place)
+    return found.complete()
 
 
 def _header(header: Any) -> Attrs:
@@ -558,18 +456,20 @@ def _fits_image(hdu: Any) -> Variable:
 
 
 def _fits_table(found: Contents, hdu: Any, name: str) -> None:
-    name = name.replace("/", "_")
-    while name in found.groups:
-        name += "_"
     found.groups[name] = _header(hdu.header)
     for column in hdu.columns:
-        items = np.asarray(hdu.data[column.name])
-        if items.dtype.hasobject:
-            found.losses.append(f"/{name}/{column.name}: a column of any length")
-            continue
-        dims = ["row", *[None] * (items.ndim - 1)]
-        attrs = {"units": column.unit} if column.unit else {}
-        found.arrays[f"{name}/{column.name}"] = Variable(items, dims, attrs)
+        key = f"{name}/{column.name.replace('/', '_')}"
+        with found.leaving_out(key):
+            if hdu.header["NAXIS2"] > 0:
+                items = np.asarray(hdu.data[column.name])
+            else:
+                items = np.zeros(0, hdu.columns.dtype[column.name])
+            if items.dtype.hasobject:
+                found.lose(key, "a column of any length")
+                continue
+            dims = ["row", *[None] * (items.ndim - 1)]
+            attrs = {"units": column.unit} if column.unit else {}
+            found.arrays[key] = Variable(items, dims, attrs)
 
 
 # ---- MRC ----------------------------------------------------------------------------------
@@ -577,7 +477,7 @@ def _fits_table(found: Contents, hdu: Any, name: str) -> None:
 
 def read_mrc(stack: ExitStack, place: str) -> Contents:
     """Read MRC and CCP4 maps by mrcfile: the voxel size is in angstrom."""
-    mrcfile = need("mrcfile", "mrcfile", place, "mrc")
+    mrcfile = need("mrcfile", "mrcfile", place)
     is_packed = place.endswith((".gz", ".bz2"))
     file = stack.enter_context((mrcfile.open if is_packed else mrcfile.mmap)(place, mode="r"))
     header = file.header
@@ -614,7 +514,7 @@ def read_mrc(stack: ExitStack, place: str) -> Contents:
 
 def read_dicom(stack: ExitStack, place: str) -> Contents:
     """Read a file, or all series of a folder, by pydicom."""
-    pydicom = need("pydicom", "pydicom", place, "dicom")
+    pydicom = need("pydicom", "pydicom", place)
     found = Contents(groups={"": {}})
     series: dict[Any, list[tuple[Any, str]]] = {}
     names = [place]
@@ -627,6 +527,11 @@ def read_dicom(stack: ExitStack, place: str) -> Contents:
             if name == place:
                 raise make(Status.ECORRUPT, 0, -1, "it is not a DICOM file", place) from None
             found.losses.append(f"{os.path.relpath(name, place)}: not a DICOM file")
+            continue
+        except Exception as error:
+            if name == place:
+                raise
+            found.losses.append(f"{os.path.relpath(name, place)}: {error}")
             continue
         if "Rows" not in header:
             found.losses.append(f"{os.path.basename(name)}: no pixels")
@@ -642,8 +547,9 @@ def read_dicom(stack: ExitStack, place: str) -> Contents:
     for files in series.values():
         number = files[0][0].get("SeriesNumber")
         name = "data" if len(series) == 1 else f"series{'' if number is None else number}"
-        found.add(name, _dicom_series(pydicom, files, found.losses))
-    return found
+        with found.leaving_out(name):
+            found.add(name, _dicom_series(pydicom, files, found.losses))
+    return found.complete()
 
 
 def _dicom_series(pydicom: Any, files: list[tuple[Any, str]], losses: list[str]) -> Variable:
@@ -768,13 +674,3 @@ def _dicom_elements(dataset: Any) -> Attrs:
         else:
             out[name] = None if value is None else str(value)
     return out
-
-
-READERS: dict[str, Callable[[ExitStack, str], Contents]] = {
-    "h5py": read_hdf5,
-    "zarr": read_zarr,
-    "tifffile": read_tiff,
-    "astropy": read_fits,
-    "mrcfile": read_mrc,
-    "pydicom": read_dicom,
-}
