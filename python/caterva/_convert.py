@@ -139,7 +139,7 @@ def format_of(place: str) -> str | None:
     lower = path.rstrip("/").lower()
     named = next((form for form, ends in _SUFFIXES.items() if lower.endswith(ends)), None)
     if is_remote(path):
-        return named
+        return "zarr" if named is None and ".zarr/" in lower else named
     if os.path.isdir(path):
         inside = set(os.listdir(path))
         if inside & {"zarr.json", ".zgroup", ".zarray"}:

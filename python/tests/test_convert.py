@@ -741,3 +741,29 @@ def test_the_module_converts_what_only_packages_read() -> None:
     assert module("convert", "none.fits", "b.b2nd")[0] == 3
     assert module("convert", "a.b2nd")[0] == 2
     assert "usage: caterva convert" in module("convert", "--help")[1]
+
+
+def test_checksums_of_an_array_of_ours_behind_a_url() -> None:
+    """zarr-python, which reads URLs of Zarr, does not know them."""
+    pytest.importorskip("zarr")
+    pytest.importorskip("aiohttp")
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+    scripted = pytest.importorskip("scripted_server", reason="the library's tests are not here")
+    items = RNG.integers(0, 255, 40000).astype("u1")
+    caterva.save("a.zarr", items)
+    meta = Path("a.zarr/zarr.json").read_bytes()
+    shard = bytearray(Path("a.zarr/c/0").read_bytes())
+    with scripted.ScriptedServer() as server:
+        server.objects |= {"/a.zarr/zarr.json": meta, "/a.zarr/c/0": bytes(shard)}
+        try:
+            caterva.open(server.url("/a.zarr")).close()
+        except caterva.UnsupportedError as error:
+            pytest.skip(str(error))
+        caterva.convert(server.url("/a.zarr"), "b.b2nd", engine="zarr")
+        assert np.array_equal(caterva.load("b.b2nd"), items)
+        for at in (20000, 60000):  # an incompressible block is there twice
+            shard[at] ^= 1
+        server.objects["/a.zarr/c/0"] = bytes(shard)
+        with pytest.raises(caterva.CorruptError):
+            caterva.convert(server.url("/a.zarr"), "c.b2nd")
+    assert not os.path.exists("c.b2nd")
