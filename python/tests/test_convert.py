@@ -142,6 +142,11 @@ def test_a_folder_without_access_is_a_permission_error() -> None:
         caterva.convert("two.npz", "locked/o.b2z")
 
 
+no_progress = pytest.mark.skipif(
+    sys.platform == "win32", reason="the program reports no progress to Python on Windows"
+)
+
+
 def test_from_and_to_check_the_format() -> None:
     np.savez("a.npz", x=[1, 2])
     with pytest.raises(ValueError, match="is a file of npz, not of TIFF"):
@@ -150,6 +155,7 @@ def test_from_and_to_check_the_format() -> None:
     assert np.load("named.anything")["data"].tolist() == [0, 1, 2]
 
 
+@no_progress
 def test_progress_counts_bytes_and_stops() -> None:
     np.save("x.npy", RNG.random((4000, 1000)))
     slow: dict[str, Any] = {"level": 9, "threads": 1, "memory": 1 << 20}
@@ -223,6 +229,7 @@ def test_an_interrupted_or_killed_python_leaves_nothing(ending: str) -> None:
     assert left() == [] and not os.path.exists("x.b2nd")
 
 
+@no_progress
 def test_resume_goes_on() -> None:
     np.save("x.npy", RNG.random((6000, 1000)))
     calls = 0

@@ -402,8 +402,8 @@ int main(void)
     test_lies();
     test_local_lies();
     test_cut();
-    test_memory();
     test_directories();
+    test_memory(); /* last, as it forks */
     caterva_free(frame);
     return 0;
 }
