@@ -76,6 +76,13 @@ ssize_t pread(int fd, void *dst, size_t size, off_t pos)
     return (ssize_t)syscall(SYS_pread64, fd, dst, size, pos);
 }
 
+/* What pread becomes with _FORTIFY_SOURCE, which Ubuntu's compiler sets. */
+ssize_t __pread64_chk(int fd, void *dst, size_t size, off_t pos, size_t room);
+ssize_t __pread64_chk(int fd, void *dst, size_t size, off_t pos, size_t room)
+{
+    return size <= room ? pread(fd, dst, size, pos) : -1;
+}
+
 ssize_t preadv2(int fd, const struct iovec *to, int n, off_t pos, int flags)
 {
     (void)fd, (void)to, (void)n, (void)pos, (void)flags;
