@@ -8,7 +8,7 @@ LACKS = {
     "a command line has at most 32,767 characters": [
         "Attributes.test_refusals"],
     "a signal ends a program of wine, or is lost while it starts": [
-        "Interrupted.*", "Held.*", "Signals.*", "Convert.test_kills"],
+        "Interrupted.*", "Held.*", "Signals.*"],
     "wine cannot examine a file that is redirected from outside": [
         "Marks.test_pipes", "Outputs.test_a_result_never_replaces_its_input"],
 }
