@@ -308,7 +308,8 @@ const cv_snapshot *cv_array_state(const caterva_array *array)
     return array->pending ? cv_txn_snapshot(array->pending->txn) : array->snapshot;
 }
 
-cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added, cv_error *err)
+cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added,
+                                 cv_error *err)
 {
     bool waits = false;
     lock_writer(array);

@@ -167,7 +167,8 @@ cv_status cv_array_replace_attributes(caterva_array *array, const char *name,
 
 /* Sets an attribute. To make the map of attributes anew for each would take quadratic time, so new ones
  * that only the map can have wait until another call locks the handle. Takes the lock. */
-cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added, cv_error *err);
+cv_status cv_array_set_attribute(caterva_array *array, const cv_attribute *added,
+                                 cv_error *err);
 
 /* Fails if attributes still wait because memory ran out. Call with the lock held. */
 cv_status cv_array_check_settled(const caterva_array *array, cv_error *err);

@@ -231,10 +231,9 @@ static caterva_status pack_it(life *l, caterva_error *err)
 }
 
 typedef caterva_status step(life *l, caterva_error *err);
-static step *const steps[] = {open_it,      read_it,       read_selected, write_a_part,
-                              write_points, write_a_chunk, copy_it,       zarr_it,
-                              pack_it,      set_attributes, commit_it,    verify_it,
-                              read_it};
+static step *const steps[] = {
+    open_it, read_it, read_selected,  write_a_part, write_points, write_a_chunk, copy_it,
+    zarr_it, pack_it, set_attributes, commit_it,    verify_it,    read_it};
 enum { N_STEPS = sizeof steps / sizeof steps[0], COMMIT_STEP = 10 };
 
 static bool is_new(int i) { return (i >= 10 && i < 130) || (i >= 200 && i < 300); }
