@@ -3,16 +3,13 @@
 import io
 import json
 import os
-import random
-import shutil
 import subprocess
-import time
 import zipfile
 
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, LONG, Case, environment, main, run
+from tool_cli import CLI, Case, environment, main, run
 
 DTYPES = ["?", "<i1", ">i4", "<u8", "<f2", ">f8", "<c16", "|S5", "<U3", ">U2", "|V7",
           "<M8[ns]", ">m8[25s]", [("a", "<f4"), ("b", ">i8", (2,))]]
@@ -99,50 +96,6 @@ class Convert(Case):
         self.ok("convert", self.path("a.npy"), self.path("o.b2nd"), "--resume")
         self.ok("convert", self.path("a.npz"), self.path("o.b2d"), "--resume")
         self.assertEqual(self.names(), [".p.b2d.tmp-xyz123.b2d", "a.npy", "a.npz", "o.b2d", "o.b2nd"])
-
-    def test_kills(self):
-        """The command that was killed goes on, and in the end the output is right."""
-        values = sample((300, 200, 40), "<i4")
-        np.savez(self.path("a.npz"), a=values, b=values[:100] + 1)
-        names = ["a.npz"]
-        for name, key in (("o.b2d", ""), ("o.b2z", ""), ("o.b2nd", "::/a")):
-            command = [CLI, "convert", str(self.path("a.npz")) + key, str(self.path(name)), "--resume",
-                       "--codec", "zlib", "--threads", "1", "--memory", "1MiB"]
-            start, kills = time.monotonic(), 0
-            subprocess.run(command[:4] + command[5:] + ["-f"], check=True)
-            whole = time.monotonic() - start
-            while kills < (40 if LONG else 2):
-                self.delete(name)
-                child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-                try:
-                    child.wait(random.random() * whole)
-                except subprocess.TimeoutExpired:
-                    child.kill()
-                    child.wait()
-                    kills += 1
-                else:
-                    self.assertEqual(child.returncode, 0)
-                    self.check_resumed(name, values)
-            self.delete(name)
-            self.ok(*command[1:])
-            self.check_resumed(name, values)
-            self.assertEqual([n for n in self.names() if n not in names], [name])
-            names.append(name)
-
-    def delete(self, name):
-        if self.path(name).is_dir():
-            shutil.rmtree(self.path(name))
-        else:
-            self.path(name).unlink(missing_ok=True)
-
-    def check_resumed(self, name, values):
-        if name.endswith(".b2nd"):
-            np.testing.assert_array_equal(blosc2.open(str(self.path(name)))[:], values)
-            return
-        for key, expected in (("a", values), ("b", values[:100] + 1)):
-            self.ok("get", "%s::/%s" % (self.path(name), key), "-o", self.path("x.npy"), "-f")
-            np.testing.assert_array_equal(np.load(self.path("x.npy")), expected)
-        self.path("x.npy").unlink()
 
     def test_fortran_order(self):
         npy, b2nd = self.path("a.npy"), self.path("a.b2nd")

@@ -5,8 +5,10 @@ that completes its work first, which would take minutes."""
 import fnmatch
 import os
 import pty
+import random
 import re
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +18,7 @@ from pathlib import Path
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, Case, environment, main
+from tool_cli import CLI, LONG, Case, environment, main
 
 SOON = 30  # seconds, on any machine, however loaded
 INTERRUPTED = b"caterva: interrupted\n"
@@ -52,6 +54,50 @@ class Signals(Case):
     def end(self, child):
         _, err = child.communicate(timeout=SOON)
         return child.returncode, err
+
+    def test_kills_of_resumed(self):
+        """The command that was killed goes on, and in the end the output is right."""
+        values = np.random.default_rng(1).integers(0, 1 << 31, (300, 200, 40), "<i4")
+        np.savez(self.path("a.npz"), a=values, b=values[:100] + 1)
+        names = ["a.npz"]
+        for name, key in (("o.b2d", ""), ("o.b2z", ""), ("o.b2nd", "::/a")):
+            command = [CLI, "convert", str(self.path("a.npz")) + key, str(self.path(name)), "--resume",
+                       "--codec", "zlib", "--threads", "1", "--memory", "1MiB"]
+            start, kills = time.monotonic(), 0
+            subprocess.run(command[:4] + command[5:] + ["-f"], check=True)
+            whole = time.monotonic() - start
+            while kills < (40 if LONG else 2):
+                self.delete(name)
+                child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+                try:
+                    child.wait(random.random() * whole)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+                    kills += 1
+                else:
+                    self.assertEqual(child.returncode, 0)
+                    self.check_resumed(name, values)
+            self.delete(name)
+            self.ok(*command[1:])
+            self.check_resumed(name, values)
+            self.assertEqual([n for n in self.names() if n not in names], [name])
+            names.append(name)
+
+    def delete(self, name):
+        if self.path(name).is_dir():
+            shutil.rmtree(self.path(name))
+        else:
+            self.path(name).unlink(missing_ok=True)
+
+    def check_resumed(self, name, values):
+        if name.endswith(".b2nd"):
+            np.testing.assert_array_equal(blosc2.open(str(self.path(name)))[:], values)
+            return
+        for key, expected in (("a", values), ("b", values[:100] + 1)):
+            self.ok("get", "%s::/%s" % (self.path(name), key), "-o", self.path("x.npy"), "-f")
+            np.testing.assert_array_equal(np.load(self.path("x.npy")), expected)
+        self.path("x.npy").unlink()
 
     def test_killed(self):
         """A killed process leaves a file that matches the documented pattern."""

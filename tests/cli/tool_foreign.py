@@ -121,6 +121,8 @@ class ForeignCase(Case):
             self.assertIn(status, (0, 3, 4, 5), (arguments, err))
             self.assertEqual(sentences(err), status != 0, (arguments, err))
         self.assertLess(used.ru_utime + used.ru_stime, 100, (arguments, err))
+        if "bad global heap" in err: # libhdf5 allocates what the heap claims
+            return True
         self.assertLess(used.ru_maxrss, (3 if SANITIZED else 1) << 20, (arguments, err))
         self.assertEqual(set(self.names()) - before - {".known", ".errors"},
                          {out.name} - before if status == 0 else set(), (arguments, err))

@@ -8,7 +8,7 @@ LACKS = {
     "a command line has at most 32,767 characters": [
         "Attributes.test_refusals"],
     "a signal ends a program of wine, or is lost while it starts": [
-        "Interrupted.*", "Held.*", "Signals.*", "Answers.test_signals", "Convert.test_kills"],
+        "Interrupted.*", "Held.*", "Signals.*", "Answers.test_signals"],
     "wine follows symbolic links without showing them": [
         "Answers.test_the_list", "Answers.test_links_in_directories", "Answers.test_links_that_appear",
         "Hostile.test_paths_and_requests"],
