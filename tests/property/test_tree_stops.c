@@ -96,13 +96,17 @@ static int count(const char *group)
     return n;
 }
 
+/* Without the file of the locks on Windows. */
 static int count_hidden(void)
 {
+    static const char *const others[] = {".", "..", ".caterva.lock"};
     int n = 0;
     DIR *dir = opendir(path);
     CHECK(dir, "%s", path);
-    for (struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] == '.' && strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    for (struct dirent *e; (e = readdir(dir));) {
+        n += e->d_name[0] == '.';
+        for (int i = 0; i < 3; i++) n -= strcmp(e->d_name, others[i]) == 0;
+    }
     closedir(dir);
     return n;
 }
