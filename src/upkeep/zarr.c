@@ -506,7 +506,7 @@ static cv_status check_shard(caterva_array *array, cv_snapshot *snapshot, bool q
                        "the index of the Zarr array is damaged: checksum differs");
     if (quick) return CV_OK;
     cv_shard shard = shard_of(array, snapshot);
-    return cv_shard_check(&shard, ended, err);
+    return cv_shard_check(&shard, found ? NULL : ended, err);
 }
 
 cv_status cv_zarr_verify(caterva_array *array, cv_snapshot *snapshot, bool quick,

@@ -48,8 +48,17 @@ def hdf5_type(dtype):
 def hdf5_objects(file):
     """Objects by all their names; a soft or external link by its own."""
     found = {"/": file}
-    file.visititems_links(lambda name, link: found.__setitem__(
-        "/" + name, file[name] if isinstance(link, h5py.HardLink) else link))
+
+    def walk(group, path, above):
+        for name in group:
+            key, link = f"{path}/{name}", group.get(name, getlink=True)
+            found[key] = group[name] if isinstance(link, h5py.HardLink) else link
+            if isinstance(found[key], h5py.Group):
+                address = h5py.h5o.get_info(found[key].id).addr
+                if address not in above: # a cycle of links
+                    walk(found[key], key, above | {address})
+
+    walk(file, "", {h5py.h5o.get_info(file.id).addr})
     return found
 
 

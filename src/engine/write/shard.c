@@ -325,12 +325,14 @@ cv_status cv_shard_check(const cv_shard *shard, bool *ended, cv_error *err)
     CV_TRY(cv_store_size(c.store, CV_FRAME_OBJECT, &c.stored, err));
     cv_status status = cv_shard_make(&again, err);
     cv_buffer_free(&c.found);
-    *ended = status == CATERVA_EUNSUPPORTED; /* chunks that no Zarr array has */
-    if (*ended) return CV_OK;
+    if (ended) {
+        bool is_unlike = c.bad < start + ENTRY && c.bad < c.stored && c.stored != c.pos;
+        /* chunks that no Zarr array has; or not as long as what belongs there, and no part of it */
+        *ended = status == CATERVA_EUNSUPPORTED || (status == CV_OK && is_unlike);
+        if (*ended) return CV_OK;
+    }
     CV_TRY(status);
-    /* No Zarr array any more: not as long as what belongs there, and no part of it. */
-    *ended = c.bad < start + ENTRY && c.bad < c.stored && c.stored != c.pos;
-    if (*ended || (c.bad == UINT64_MAX && c.stored == c.pos)) return CV_OK;
+    if (c.bad == UINT64_MAX && c.stored == c.pos) return CV_OK;
     if (c.bad == UINT64_MAX)
         return cv_fail(err, CATERVA_ECORRUPT, (int64_t)c.pos,
                        "%llu bytes are behind the index of the Zarr array",

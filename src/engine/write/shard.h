@@ -33,8 +33,8 @@ cv_status cv_shard_find(const cv_frame *frame, const cv_snapshot *snapshot, bool
                         cv_error *err);
 
 /* CATERVA_ECORRUPT, with the position, unless the file ends with what cv_shard_make passes to
- * `take`, which is not called; or with other bytes, of a writer after caterva_open_options.end_zarr:
- * then *ended is true. */
+ * `take`, which is not called. If `ended` is not NULL, the file may also end with other bytes, which a
+ * writer left after caterva_open_options.end_zarr: then *ended is true. */
 cv_status cv_shard_check(const cv_shard *shard, bool *ended, cv_error *err);
 
 #endif
