@@ -128,7 +128,8 @@ static int64_t chunk_size(const array_shape *shape, const int64_t *chunk)
 
 /* Plans boxes for half of --memory. A quarter is for the block cache, and a quarter for source,
  * sink and library. A larger chunk that must be decoded as a whole, or is encoded, is one box: it is
- * in memory anyway, and would be decoded again for each part, or replace one stored before. */
+ * in memory anyway, and would be decoded again for each part, or replace one stored before. If whole
+ * chunks of both sides need more than --memory, chunks of the source are decoded again. */
 static void plan_walk(const cli_args *args, const source *from, const sink *to, walk *w)
 {
     int64_t align[CATERVA_MAX_DIMS], phase[CATERVA_MAX_DIMS], stretch[CATERVA_MAX_DIMS];
@@ -151,6 +152,11 @@ static void plan_walk(const cli_args *args, const source *from, const sink *to, 
     if (read > plan.memory || written > plan.memory) {
         plan.memory = read > written ? read : written;
         plan.align = read > written ? from->align : to->align;
+    } else if (written > 0 && !plan.in_order) {
+        int64_t both = chunk_size(&from->shape, align);
+        bool fits_both = both > 0 && both <= args->memory;
+        if (fits_both && both > plan.memory) plan.memory = both;
+        if (!fits_both) plan.align = to->align;
     }
     walk_begin(w, &from->shape, &plan);
     caterva_cache_set_limit(args->memory / 4, NULL);
