@@ -45,7 +45,8 @@ bool cv_zarr_is_frame(const char *bytes, size_t size)
 static bool is_frame(cv_dir dir, const char *name)
 {
     char bytes[CV_ZARR_HEAD];
-    return cv_zarr_is_frame(bytes, read_head(dir, name, bytes, sizeof bytes));
+    size_t size = read_head(dir, name, bytes, sizeof bytes);
+    return cv_zarr_is_frame(bytes, size);
 }
 
 /* Whether Caterva wrote the metadata, and no other program has replaced the frame by a shard of its
