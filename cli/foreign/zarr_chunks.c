@@ -484,7 +484,8 @@ static bool is_movable(const uint8_t *header, const foreign_node *node, int64_t 
            (!(header[2] & BITSHUFFLED) || block % (8 * type_size) == 0);
 }
 
-/* Sets the box of the chunk that `items` consecutive items are. Returns false if they are none. */
+/* Sets `shape` to the box that `items` consecutive items of a chunk make. Returns false if they make no
+ * box. */
 static bool box_of_run(const foreign_node *node, int64_t items, int32_t *shape)
 {
     for (int d = node->ndim - 1; d >= 0; d--) {

@@ -42,6 +42,12 @@ cli_exit tiff_tags_from_map(foreign_writer *writer, TIFF *tif, const foreign_nod
 /* Sets a tag to a text, which need not end with a zero. */
 bool tiff_set_text(TIFF *tif, uint32_t tag, const char *bytes, size_t size);
 
+/* Reads the sizes of tifffile's description, {"shape": [2, 3], ...}, and sets *text to what follows them.
+ * Returns how many there are; 0 for another description. */
+#define TIFF_SHAPE "{\"shape\": ["
+enum { TIFF_MAX_SIZES = CATERVA_MAX_DIMS + 1 };
+int tiff_scan_shape(const char **text, int64_t sizes[TIFF_MAX_SIZES]);
+
 cli_exit tiff_open(foreign_file *file);
 cli_exit tiff_create(foreign_writer *writer, bool force);
 

@@ -246,17 +246,8 @@ static void name_by_letters(const char *text, int n, prefix *p)
  * page. */
 static bool shape_of_tifffile(const char *text, const int64_t *page, int n_page, prefix *p)
 {
-    static const char begin[] = "{\"shape\": [";
-    int64_t sizes[CATERVA_MAX_DIMS + 1];
-    int n = 0;
-    if (strncmp(text, begin, sizeof begin - 1) != 0) return false;
-    text += sizeof begin - 1;
-    for (char *end; n <= CATERVA_MAX_DIMS; text = end + strspn(end, ", ")) {
-        sizes[n] = strtoll(text, &end, 10);
-        if (end == text) break;
-        n++;
-    }
-    int n_letters = n;
+    int64_t sizes[TIFF_MAX_SIZES];
+    int n = tiff_scan_shape(&text, sizes), n_letters = n;
     if (n > n_page && sizes[n - 1] == 1 && page[n_page - 1] != 1)
         n--; /* has no place in a page */
     for (int i = 1; i <= n_page; i++)

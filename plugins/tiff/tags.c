@@ -291,3 +291,15 @@ bool tiff_set_text(TIFF *tif, uint32_t tag, const char *bytes, size_t size)
 {
     return set_text(tif, TIFFFieldWithTag(tif, tag), bytes, size);
 }
+
+int tiff_scan_shape(const char **text, int64_t sizes[TIFF_MAX_SIZES])
+{
+    int n = 0;
+    if (strncmp(*text, TIFF_SHAPE, sizeof TIFF_SHAPE - 1) != 0) return 0;
+    *text += sizeof TIFF_SHAPE - 1;
+    for (char *end; n < TIFF_MAX_SIZES; n++, *text = end + strspn(end, ", ")) {
+        sizes[n] = strtoll(*text, &end, 10);
+        if (end == *text) break;
+    }
+    return n;
+}

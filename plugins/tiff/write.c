@@ -110,46 +110,44 @@ static bool letters_of(const foreign_node *node, char *out)
  * names of axes, or of the array's description. NULL after a reported lack of memory. */
 static char *make_description(const foreign_node *node, bool *drops)
 {
-    static const char begin[] = "{\"shape\": [";
-    char shape[CATERVA_MAX_DIMS * 22 + 16], letters[CATERVA_MAX_DIMS + 1];
-    size_t size, used = 0;
+    enum { BEGIN = sizeof TIFF_SHAPE - 1, AXES = 9 /* bytes of "axes": " */ };
+    char shape[CATERVA_MAX_DIMS * 22 + 16] = "", letters[CATERVA_MAX_DIMS + 1];
+    int64_t sizes[TIFF_MAX_SIZES];
+    size_t size = 0, used = 0;
     const char *given = values_text(values_of(node, "description"), &size);
-    char *text = cli_alloc((given ? size : 0) + sizeof begin + sizeof shape + sizeof letters + 16);
-    char *rest = text;
-    *drops = false;
+    if (!given) size = 0;
+    char *text = cli_alloc(size + BEGIN + sizeof shape + sizeof letters + 16);
+    const char *rest = text;
+    *drops = given && memchr(given, '\0', size);
     if (!text) return NULL;
-    memcpy(text, given ? given : "", given ? size : 0);
-    text[given ? size : 0] = '\0';
-    bool is_shape = strncmp(text, begin, sizeof begin - 1) == 0;
+    memcpy(text, given ? given : "", size);
+    text[size] = '\0';
+    bool is_shape = strncmp(text, TIFF_SHAPE, BEGIN) == 0;
     if (given && !is_shape) return text;
+    int n = tiff_scan_shape(&rest, sizes);
     for (int d = 0; d < node->ndim; d++)
         used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", d ? ", " : "",
                                  (long long)node->shape[d]);
-    int n = 0;
-    int64_t last = 0;
-    for (char *at = text + (is_shape ? sizeof begin - 1 : 0), *end; is_shape; n++) {
-        int64_t one = strtoll(at, &end, 10);
-        rest = at;
-        if (end == at) break;
-        last = one;
-        at = end + strspn(end, ", ");
+    if (n == node->ndim + 1 && sizes[n - 1] == 1) { /* tifffile's axis of pages without samples */
+        used += (size_t)snprintf(shape + used, sizeof shape - used, ", 1");
+        n--;
     }
-    /* tifffile adds an axis of one item to pages without samples. */
-    if (n == node->ndim + 1 && last == 1) used += (size_t)snprintf(shape + used, 4, ", 1"), n--;
     bool fits = is_shape && n == node->ndim && *rest == ']';
     bool has_letters = letters_of(node, letters);
-    char *axes = fits ? strstr(rest, "\"axes\": \"") : NULL;
-    for (int d = 0; axes && letters[d] && axes[9 + d] != '"'; d++)
-        if (letters[d] != 'Q') axes[9 + d] = letters[d];
-    *drops = !has_letters || (fits ? *letters && !axes : is_shape && strcmp(rest, "]}") != 0);
+    char *axes = fits ? strstr(text + (rest - text), "\"axes\": \"") : NULL;
+    if (axes && strcspn(axes + AXES, "\"") < strlen(letters)) axes = NULL;
+    for (int d = 0; axes && letters[d]; d++)
+        if (letters[d] != 'Q') axes[AXES + d] = letters[d];
+    *drops = *drops || !has_letters ||
+             (fits ? *letters && !axes : is_shape && strcmp(rest, "]}") != 0);
     if (fits)
-        memmove(text + sizeof begin - 1 + used, rest, strlen(rest) + 1);
+        memmove(text + BEGIN + used, rest, strlen(rest) + 1);
     else if (has_letters && *letters)
-        sprintf(text + sizeof begin - 1 + used, "], \"axes\": \"%s\"}", letters);
+        sprintf(text + BEGIN + used, "], \"axes\": \"%s\"}", letters);
     else
-        strcpy(text + sizeof begin - 1 + used, "]}");
-    memcpy(text, begin, sizeof begin - 1);
-    memcpy(text + sizeof begin - 1, shape, used);
+        strcpy(text + BEGIN + used, "]}");
+    memcpy(text, TIFF_SHAPE, BEGIN);
+    memcpy(text + BEGIN, shape, used);
     return text;
 }
 
