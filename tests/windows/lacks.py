@@ -8,7 +8,8 @@ LACKS = {
     "a command line has at most 32,767 characters": [
         "Attributes.test_refusals"],
     "a signal ends a program of wine, or is lost while it starts": [
-        "Interrupted.*", "Held.*", "Signals.*", "Answers.test_signals"],
+        "Interrupted.*", "Held.*", "Signals.*", "EveryCommand.*", "Answers.test_signals",
+        "Progress.test_inside_one_chunk", "Progress.test_unknown_total"],
     "modes, locks, limits and SIGPIPE of Linux do not exist in wine": [
         "Results.test_access_is_kept_wherever_something_is_replaced",
         "Results.test_permissions_and_links_survive",
