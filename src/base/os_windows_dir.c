@@ -281,12 +281,11 @@ static bool hold_replacement(void)
     return replacement && WaitForSingleObject(replacement, INFINITE) != WAIT_FAILED;
 }
 
-static bool wait_for_replacement(NTSTATUS status, bool *waited)
+/* The caller looks again while no file is replaced, and then releases `replacement`. */
+static bool wait_for_replacement(NTSTATUS status, bool *holds)
 {
     static const NTSTATUS no_name = (NTSTATUS)0xc0000034;
-    if (status != no_name || *waited || !hold_replacement()) return false;
-    ReleaseMutex(replacement);
-    return *waited = true;
+    return status == no_name && !*holds && (*holds = hold_replacement());
 }
 
 /* The system has one status for a name above the path that is missing and for one of a file. */
@@ -317,7 +316,7 @@ int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *ou
     IO_STATUS_BLOCK io;
     NTSTATUS status;
     int waits = 0;
-    bool waited = false;
+    bool holds = false;
     *out = NULL;
     int error = cv_windows_name_of(dir, name, &kernel);
     if (error == EINVAL && how.disposition != FILE_CREATE && how.disposition != FILE_OPEN_IF)
@@ -332,7 +331,8 @@ int cv_windows_open(cv_dir dir, const char *name, cv_windows_how how, HANDLE *ou
         status = NtCreateFile(out, how.access | SYNCHRONIZE | FILE_READ_ATTRIBUTES, &object,
                               &io, NULL, FILE_ATTRIBUTE_NORMAL, SHARE, how.disposition,
                               how.options, NULL, 0);
-    } while (wait_for_others(status, &waits) || wait_for_replacement(status, &waited));
+    } while (wait_for_others(status, &waits) || wait_for_replacement(status, &holds));
+    if (holds) ReleaseMutex(replacement);
     error = is_below_file(status, &object) ? ENOTDIR : cv_windows_errno_of_status(status);
     cv_windows_release(kernel.text);
     if (status < 0) *out = NULL;
