@@ -39,8 +39,7 @@ class Nginx:
             "server { listen 127.0.0.1:%d%s; root %s; %s } }"
             % (scratch, log, "user root;" if os.getuid() == 0 else "", paths, scratch, self.port,
                listens, folder, lines))
-        self.process = subprocess.Popen([program, "-e", str(log), "-c", str(config)],
-                                        stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([program, "-c", str(config)], stderr=subprocess.DEVNULL)
         for _ in range(200):
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", self.port)) == 0:
