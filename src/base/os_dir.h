@@ -53,6 +53,10 @@ bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 /* Whether both paths lead to the same file or directory. */
 bool cv_os_same_file(const char *a, const char *b);
 
+/* Whether a file in a directory can have this relative path, whose names end at slashes. On Windows a
+ * backslash, a colon and names of devices are refused; elsewhere nothing. */
+bool cv_os_can_name(const char *path);
+
 /* Replaces what the system also takes for a slash in paths: the backslash on Windows. */
 void cv_os_use_slashes(char *path);
 

@@ -441,6 +441,16 @@ static char *to_slashes(const wchar_t *path)
     return text;
 }
 
+bool cv_os_can_name(const char *path)
+{
+    int error;
+    if (strpbrk(path, "\\:")) return false;
+    wchar_t *wide = cv_windows_wide(path, &error);
+    bool allowed = wide ? all_allowed(wide) : error != EILSEQ; /* others are reported later */
+    cv_windows_release(wide);
+    return allowed;
+}
+
 bool cv_os_is_absolute(const char *path)
 {
     bool has_letter =

@@ -378,6 +378,8 @@ static cv_status join_leaf(const char *tree, const char *key, const char *suffix
                            cv_error *err)
 {
     size_t size = strlen(tree) + strlen(key) + CV_TREE_LONGEST_SUFFIX + 1;
+    *out = NULL;
+    CV_TRY(cv_tree_check_file(key + 1, err));
     *out = cv_malloc(size);
     if (!*out) return cv_fail_memory(err, size, "a path");
     (void)snprintf(*out, size, "%s%s%s", tree, key, suffix);

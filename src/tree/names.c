@@ -1,9 +1,10 @@
 /* Room: tree. Names of leaves and groups. They come from foreign files, so each is checked before
- * it is used. Independent of files and archives. */
+ * it is used. */
 #include "tree/names.h"
 
 #include "array/wings.h"
 #include "base/heap.h"
+#include "base/os_dir.h"
 
 #include <string.h>
 
@@ -59,6 +60,15 @@ cv_status cv_tree_check_key(const char *key, cv_error *err)
         return cv_fail(err, CATERVA_EINVAL, -1,
                        "\"%.100s\" is not a key of a tree: keys begin with a slash", key);
     return key[1] ? check(key + 1, strlen(key + 1), CATERVA_EINVAL, err) : CV_OK;
+}
+
+cv_status cv_tree_check_file(const char *path, cv_error *err)
+{
+    char shown[100];
+    if (cv_os_can_name(path)) return CV_OK;
+    cv_show_text(shown, sizeof shown, path);
+    return cv_fail(err, CATERVA_EUNSUPPORTED, -1,
+                   "no file of this system can have the name \"%s\"", shown);
 }
 
 /* ---- Parts of names --------------------------------------------------------------------- */

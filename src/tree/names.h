@@ -20,6 +20,10 @@ cv_status cv_tree_check_path(const char *path, size_t size, cv_error *err);
 /* Checks a key likewise; CATERVA_EINVAL. A key begins with a slash; "/" is the tree itself. */
 cv_status cv_tree_check_key(const char *key, cv_error *err);
 
+/* CATERVA_EUNSUPPORTED if the system cannot give a file the path of a member: on Windows a backslash
+ * or a colon would lead out of the tree. */
+cv_status cv_tree_check_file(const char *path, cv_error *err);
+
 /* Whether the path has the suffix of a leaf: b2nd, b2f or b2b. */
 bool cv_tree_is_leaf(const char *path);
 

@@ -257,6 +257,8 @@ cv_zip_source cv_tree_source(const cv_tree *tree)
 cv_status cv_tree_path(const cv_tree *tree, const char *member, char **out, cv_error *err)
 {
     size_t size = strlen(tree->path) + strlen(member) + 2;
+    *out = NULL;
+    CV_TRY(cv_tree_check_file(member, err));
     *out = cv_malloc(size);
     if (!*out) return cv_fail_memory(err, size, "a path");
     (void)snprintf(*out, size, "%s/%s", tree->path, member);

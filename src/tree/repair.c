@@ -220,6 +220,7 @@ static cv_status repair_into_output(cv_tree_repair *r, const cv_member *member, 
 {
     char *output;
     cv_error why = {.code = CATERVA_OK};
+    CV_TRY(cv_tree_check_file(member->path, err));
     CV_TRY(cv_make_parents(r->made.dir, member->path, false, err));
     CV_TRY(join(r->made_path, "/", member->path, &output, err));
     cv_status status = repair_to(r, member, output, err);

@@ -10,6 +10,7 @@
 #include "store/zarr.h"
 #include "tree/leaf.h"
 #include "tree/make.h"
+#include "tree/names.h"
 #include "tree/zarr.h"
 
 #include <caterva_upkeep.h>
@@ -119,6 +120,7 @@ static cv_status copy_array(const hierarchy *h, caterva_array *array, const char
     caterva_create_options create = CATERVA_CREATE_INIT;
     caterva_copy_options options = CATERVA_COPY_INIT;
     size_t size = strlen(h->path) + strlen(name) + 2;
+    CV_TRY(cv_tree_check_file(name, err));
     char *path = cv_malloc(size);
     if (!path) return cv_fail_memory(err, size, "a path");
     (void)snprintf(path, size, "%s/%s", h->path, name);

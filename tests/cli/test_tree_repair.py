@@ -218,6 +218,16 @@ class TreeRepair(Made):
             shutil.rmtree(out, ignore_errors=True)
         self.assertGreater(told, len(cases) // 6)
 
+    def test_a_commit_with_backslashes(self):
+        """It is forged: on Windows such a name leads out of the tree."""
+        for folder in (self.folder, self.tree):
+            shutil.copy(self.y, folder / ".y.b2nd.tmp-1")
+        (self.tree / ".caterva-commit").write_bytes(
+            journal("g\\..\\..\\out.b2nd", ".y.b2nd.tmp-1"))
+        run("attr", "set", f"{self.tree}::/g", "title", "1")
+        run("repair", self.tree)
+        self.assertFalse(self.path("out.b2nd").exists())
+
     def test_commits(self):
         """A complete commit is applied; an unreadable journal is renamed."""
         self.y.rename(self.tree / "g" / ".y.b2nd.tmp-1")

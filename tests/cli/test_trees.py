@@ -5,7 +5,9 @@ import os
 import shutil
 import zipfile
 
-from tool_cli import DATA, Case, main, run, some
+import numpy as np
+
+from tool_cli import DATA, WINDOWS, Case, main, run, some
 
 TREES = DATA / "trees"
 
@@ -412,6 +414,33 @@ class Names(Case):
             place.unlink()
             (tree / "g" / "notes.txt").unlink()
         self.ok("pack", tree, packed)
+
+    def test_backslashes(self):
+        """On Windows a backslash is a slash in paths: no key with it leads out of a tree."""
+        tree, victim = self.path("a/b/t.b2d"), self.path("a/victim.b2nd")
+        archive = self.made("x\\..\\..\\victim.b2nd", "ok.b2nd")
+        tree.parent.mkdir(parents=True)
+        victim.write_bytes(b"mine")
+        np.savez(self.path("a.npz"), ok=np.arange(3))
+        with zipfile.ZipFile(self.path("a.npz"), "a") as file:
+            file.write(self.path("a.npz"), "no")
+            file.writestr("x\\..\\..\\victim.npy", file.read("ok.npy"))
+        inside = str(tree) + "::/g\\..\\..\\victim"
+        create = ("create", "-f", inside, "--shape", "5", "--dtype", "<i4")
+        for command in (create, ("convert", "-f", archive, tree), ("unpack", archive, tree),
+                        ("convert", "-f", self.path("a.npz"), tree),
+                        ("repair", archive, "-f", "-o", tree),
+                        ("convert", "-f", archive, self.path("a/b/t.zarr")), ("get", inside),
+                        ("attr", "set", inside, "k", "1"), ("jobs", "begin", inside)):
+            if inside in command:
+                self.ok("create", f"{tree}::/ok", "--shape", "2", "--dtype", "<i4")
+            status, _, err = run(*command)
+            if WINDOWS:
+                self.assertRegex(err, "can have the name|Invalid argument|does not exist", command)
+            self.assertEqual(sorted(p.name for p in self.path("a").iterdir()), ["b", "victim.b2nd"])
+            self.assertEqual(victim.read_bytes(), b"mine", command)
+            self.assertLessEqual({p.name for p in self.path("a/b").iterdir()}, {"t.b2d", "t.zarr"})
+            shutil.rmtree(tree, ignore_errors=True)
 
     def test_folders_of_jobs(self):
         """A group that would be hidden in a directory is not unpacked; in an archive it can be
