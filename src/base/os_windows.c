@@ -217,7 +217,7 @@ int cv_windows_errno(DWORD error)
     case ERROR_OUTOFMEMORY:
     case ERROR_NO_SYSTEM_RESOURCES:
     case ERROR_COMMITMENT_LIMIT: return ENOMEM;
-    case ERROR_INVALID_HANDLE: return EBADF;
+    case ERROR_INVALID_HANDLE: return ESTALE; /* of a file that was replaced */
     case ERROR_FILE_EXISTS:
     case ERROR_ALREADY_EXISTS: return EEXIST;
     case ERROR_DIR_NOT_EMPTY: return ENOTEMPTY;

@@ -89,6 +89,12 @@ typedef struct cv_windows_parked cv_windows_parked;
  * outside of enter, and cv_windows_unpark afterwards, also on failure. Returns 0 or ENOMEM. */
 int cv_windows_park(const wchar_t *path, cv_windows_parked **out);
 
+/* Likewise with those of one file, on a file system that replaces no open file. */
+int cv_windows_park_file(const cv_file_info *info, cv_windows_parked **out);
+
+/* Instead of cv_windows_unpark, if the files are gone: their openings have ESTALE from then on. */
+void cv_windows_drop(cv_windows_parked *parked);
+
 /* Opens them again at or below the path of `moved`, or `path` if it has none. Allocates nothing. */
 void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *path);
 

@@ -702,6 +702,37 @@ static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool repl
     return error;
 }
 
+/* The path and the identity of a file. */
+static int find_file(cv_dir dir, const char *name, cv_file_info *info, wchar_t **path)
+{
+    HANDLE handle;
+    int error = cv_windows_open(dir, name, (cv_windows_how){.disposition = FILE_OPEN}, &handle);
+    if (error) return error;
+    error = cv_windows_get_info(handle, false, info);
+    *path = error ? NULL : cv_windows_path_of(handle);
+    CloseHandle(handle);
+    return error || *path ? error : ENOMEM;
+}
+
+/* File systems without POSIX renames replace no open file. What this process has open of the old
+ * one is closed: the writer that replaces it needs it no more, and readers have ESTALE. */
+static int replace_closed(HANDLE handle, cv_dir dir, const char *to)
+{
+    cv_file_info info;
+    wchar_t *path;
+    cv_windows_parked *parked;
+    int error = find_file(dir, to, &info, &path);
+    if (error) return error;
+    error = cv_windows_park_file(&info, &parked);
+    if (!error) error = rename_open(handle, dir, to, true);
+    if (error)
+        cv_windows_unpark(parked, NULL, path);
+    else
+        cv_windows_drop(parked);
+    cv_windows_release(path);
+    return error;
+}
+
 static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces)
 {
     HANDLE handle;
@@ -713,6 +744,7 @@ static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces
     bool closes = info.kind == CV_KIND_DIRECTORY || cv_windows_is_wine();
     error = closes ? rename_open_ones(handle, dir, to, replaces)
                    : rename_open(handle, dir, to, replaces);
+    if (error == EBUSY && replaces && !closes) error = replace_closed(handle, dir, to);
     CloseHandle(handle);
     return error;
 }

@@ -175,13 +175,24 @@ static int park_one(cv_windows_opening *opening, const wchar_t *below,
     return 0;
 }
 
+static void begin_moving(cv_windows_parked **out)
+{
+    *out = NULL;
+    AcquireSRWLockExclusive(&moving);
+    entered = 1;
+}
+
+static void end_moving(void)
+{
+    entered = 0;
+    ReleaseSRWLockExclusive(&moving);
+}
+
 int cv_windows_park(const wchar_t *path, cv_windows_parked **out)
 {
     size_t size = wcslen(path);
     int error = 0;
-    *out = NULL;
-    AcquireSRWLockExclusive(&moving);
-    entered = 1;
+    begin_moving(out);
     cv_mutex_lock(&table.lock);
     for (int number = 1; number <= table.n_slots && !error; number++) {
         cv_windows_opening *opening = slot_of(number)->opening;
@@ -189,6 +200,21 @@ int cv_windows_park(const wchar_t *path, cv_windows_parked **out)
             wcsncmp(own_path, path, size) == 0 &&
             (!own_path[size] || own_path[size] == L'\\'))
             error = park_one(opening, own_path + size, out);
+    }
+    cv_mutex_unlock(&table.lock);
+    return error;
+}
+
+int cv_windows_park_file(const cv_file_info *info, cv_windows_parked **out)
+{
+    int error = 0;
+    begin_moving(out);
+    cv_mutex_lock(&table.lock);
+    for (int number = 1; number <= table.n_slots && !error; number++) {
+        cv_windows_opening *opening = slot_of(number)->opening;
+        if (opening && opening->handle && opening->inode == info->inode &&
+            opening->device == info->device)
+            error = park_one(opening, L"", out);
     }
     cv_mutex_unlock(&table.lock);
     return error;
@@ -223,8 +249,19 @@ void cv_windows_unpark(cv_windows_parked *parked, HANDLE moved, const wchar_t *p
         lock_again(one->opening);
         cv_windows_release(one);
     }
-    entered = 0;
-    ReleaseSRWLockExclusive(&moving);
+    end_moving();
+}
+
+void cv_windows_drop(cv_windows_parked *parked)
+{
+    while (parked) {
+        cv_windows_parked *one = parked;
+        parked = one->next;
+        one->opening->held.n = 0;
+        one->opening->is_locked = false;
+        cv_windows_release(one);
+    }
+    end_moving();
 }
 
 /* ---- Closing ---- */
