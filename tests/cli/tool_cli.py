@@ -40,8 +40,9 @@ def run(*arguments, stdin=None, **changes):
     if os.environ.get("CATERVA_LEFT_OUT") and b"was built with CATERVA_" in done.stderr:
         raise unittest.SkipTest(done.stderr.decode())
     err = done.stderr.decode()
-    if WINDOWS:  # what wine says of itself when a program of several threads ends
-        err = re.sub(r"^(wine client error:|0x[0-9a-f]+:\d+: ).*\n?", "", err, flags=re.M)
+    if WINDOWS:  # what wine says of itself when programs end, and of its services
+        err = re.sub(r"^(wine client error:|0x[0-9a-f]+:\d+: |wine: Unhandled .*\(thread 00..\)).*\n?",
+                     "", err, flags=re.M)
     return done.returncode, done.stdout, err
 
 
