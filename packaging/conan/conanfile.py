@@ -39,6 +39,7 @@ class Caterva(ConanFile):
         if self.options.with_cli:
             self.requires("libpng/[>=1.6 <2]", visible=False)
             self.requires("jansson/[>=2.10 <3]", visible=False)
+            self.requires("zstd/[>=1.4 <2]", visible=False)
             if self.options.with_serve:
                 self.requires("libmicrohttpd/[>=0.9.75 <2]", visible=False)
 

@@ -14,6 +14,7 @@ class Caterva < Formula
   depends_on "jansson"
   depends_on "libmicrohttpd"
   depends_on "libpng"
+  depends_on "zstd"
 
   uses_from_macos "curl"
   uses_from_macos "zlib"

@@ -5,6 +5,7 @@ usage: smoke.py [PART...]     all parts, or some of arrays, threads, program and
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import subprocess
 import sys
@@ -72,6 +73,15 @@ def converting() -> None:
     except NotImplementedError as error:
         assert "pip install h5py" in str(error) and not folder.exists()
     assert not Path("out.b2z").exists()
+    meta = {"zarr_format": 3, "node_type": "array", "shape": [6], "data_type": "int16"}
+    grid = {"name": "regular", "configuration": {"chunk_shape": [6]}}
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}]
+    meta |= {"chunk_grid": grid, "chunk_key_encoding": {"name": "default"}, "fill_value": 0}
+    Path("z.zarr/c").mkdir(parents=True)
+    Path("z.zarr/zarr.json").write_text(json.dumps(meta | {"codecs": codecs}))
+    chunk = "28b52ffd200c610000000001000200030004000500"  # zarr-python's, of 0 to 5
+    Path("z.zarr/c/0").write_bytes(bytes.fromhex(chunk))
+    assert caterva.from_zarr("z.zarr", "z.b2nd")[...].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def licences() -> None:

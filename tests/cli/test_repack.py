@@ -15,7 +15,7 @@ from pathlib import Path
 import blosc2
 import numpy as np
 
-from tool_cli import CLI, Case, environment, main, run
+from tool_cli import CLI, Case, ended_by, environment, main, run
 
 
 def noise(shape, dtype="<f4", seed=1):
@@ -224,7 +224,7 @@ class Large(Case):
             child.send_signal(sent)
             err = child.stderr.read()
             child.stderr.close()
-            self.assertEqual((child.wait(), err), (-sent, b"caterva: interrupted\n"))
+            self.assertEqual((child.wait(), err), (ended_by(sent), b"caterva: interrupted\n"))
             self.assertEqual(self.names(), ["a.b2nd"])
 
     def bar(self, *options, columns=0):

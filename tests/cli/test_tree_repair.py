@@ -46,10 +46,12 @@ class TreeRepair(Made):
         self.x, self.y = (self.tree / "g" / f"{name}.b2nd" for name in "xy")
         self.archive = self.path("t.b2z")
         self.ok("pack", self.tree, self.archive)
-        self.good = {p: p.read_bytes() for p in self.tree.rglob("*") if p.is_file()}
+        self.good = self.files()
 
     def files(self):
-        return {p: p.read_bytes() for p in self.tree.rglob("*") if p.is_file()}
+        """Without the file of the locks on Windows."""
+        return {p: p.read_bytes() for p in self.tree.rglob("*")
+                if p.is_file() and p.name != ".caterva.lock"}
 
     def repaired(self, status, *arguments):
         """The lines and the JSON object of a repair; the first run is done on a copy."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from test_serve import Server
 from tool_browser import Browser, program
-from tool_cli import main
+from tool_cli import WINDOWS, main
 
 DONE = """new Promise((done, fail) => { const start = Date.now(); const wait = () => {
   const state = document.body?.dataset.state;
@@ -97,12 +97,13 @@ class Viewer(Server):
         big = rng.integers(0, 1000, (5, 500, 300)).astype("<i2")
         wide = rng.integers(0, 1000, (300, 8000)).astype("<f4")
         image = rng.integers(0, 256, (40, 60, 3)).astype("u1")
+        odd = "b' %&" if WINDOWS else "<b> %&"
         for name, items, options in (
                 ("big", big, {"chunks": (1, 500, 300), "blocks": (1, 250, 300)}),
                 ("wide", wide, {"chunks": (300, 100), "blocks": (300, 100)}), ("image", image, {}),
                 ("line", np.arange(100), {}), ("none", np.zeros((0, 3)), {}),
                 ("words", np.array([["a", "b"]]), {}), ("bool", image[..., 0] > 99, {}),
-                ("<b> %&", image[..., 0], {})):
+                (odd, image[..., 0], {})):
             self.write(f"data/{name}.b2nd", items, **options)
         with self.serving("data"):
             if self.get("/view/x.zarr")[0] == 404:
@@ -112,10 +113,10 @@ class Viewer(Server):
             for name, plane in (("x", self.items[15]), ("big", big[2, ::6, ::6]),
                                 ("wide", wide[::11, 3500:4500:11]), ("image", image[..., 1]),
                                 ("bool", (image[..., 0] > 99).astype("u1")),
-                                ("<b> %&", image[..., 0]), ("line", None), ("none", None),
+                                (odd, image[..., 0]), ("line", None), ("none", None),
                                 ("words", None)):
                 canvas = ("[...document.querySelectorAll('tr')].find((row) => row.innerText"
-                          f".includes('{name}.zarr')).querySelector('canvas')")
+                          f".includes({name + '.zarr'!r})).querySelector('canvas')")
                 found = self.pixels(browser, canvas)
                 if plane is None:
                     self.assertIsNone(found, name)
