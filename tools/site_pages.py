@@ -31,7 +31,8 @@ CONTENTS = {
               "examples", "command-line", "cookbook"],
     "Understand": ["concepts", "partitions", "performance", "reliability", "limits"],
     "Trees, writers, servers": ["trees", "many-writers", "remote"],
-    "Other libraries and formats": ["migrating", "compared", "format", "conventions"],
+    "Other libraries and formats": ["converting", "migrating", "compared", "format", "zarr",
+                                    "conventions"],
     "Reference": ["python/index", "reference/index", "man/index"],
     "Project": ["changelog", "contributing", "maintaining", "packaging", "security", "bench/index"],
 }

@@ -211,7 +211,7 @@ caterva.convert("x.npy", "x.b2nd", codec="zstd", level=9, threads=1)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups of POSIX")
 @pytest.mark.parametrize("ending", ["SIGINT", "SIGKILL"])
 def test_an_interrupted_or_killed_python_leaves_nothing(ending: str) -> None:
-    np.save("x.npy", RNG.random((6000, 1000)))
+    np.save("x.npy", RNG.random((24000, 1000)))  # seconds of work
     python = subprocess.Popen(
         [sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

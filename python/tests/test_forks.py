@@ -98,7 +98,7 @@ def test_a_subinterpreter_is_left() -> None:
     pytest.importorskip("_xxsubinterpreters", reason="this Python has them elsewhere")
     text = """
 import _xxsubinterpreters as interpreters
-inner = interpreters.create()
+inner = interpreters.create(isolated=False)  # NumPy loads in no other
 interpreters.run_string(inner, "import caterva; caterva.open('a.b2nd')[3]")
 """
     command = [sys.executable, "-W", "ignore", "-c", text]

@@ -152,7 +152,7 @@ class Tiff(ForeignCase):
             self.assertEqual((status, "names of axes" in err), (0, axes is None), err)
             if axes:
                 with tifffile.TiffFile(self.path("a.tif")) as file:
-                    self.assertEqual(file.series[0].get_axes(), axes)
+                    self.assertEqual(file.series[0].axes, axes)
                 self.assertEqual(self.attributes(self.converted(self.path("a.tif")))["dims"], dims)
 
     def test_several_arrays(self):

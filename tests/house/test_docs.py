@@ -79,6 +79,10 @@ class Docs(unittest.TestCase):
             for page in ROOT.glob(pattern):
                 if page.suffix in ("", ".md", ".ipynb") and page.name != "index.md":
                     self.assertIn("(%s)" % os.path.relpath(page, ROOT / "docs"), text)
+        site = (ROOT / "tools/site_pages.py").read_text(encoding="utf-8")
+        for page in ROOT.glob("docs/*.md"):
+            if page.name != "index.md":
+                self.assertIn('"%s"' % page.stem, site)
 
 
 class Contributing(unittest.TestCase):
