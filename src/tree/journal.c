@@ -175,11 +175,13 @@ static cv_status read_bytes(cv_file file, const char *shown, cv_buffer *out, cv_
 static cv_status check_step(const cv_journal_step *step, cv_error *err)
 {
     CV_TRY(cv_tree_check_path(step->path, strlen(step->path), err));
-    bool good = step->header_size > 16 && cv_os_can_name(step->path);
+    bool good = cv_os_can_name(step->path);
     if (step->file) {
         CV_TRY(cv_tree_check_path(step->file, strlen(step->file), err));
         good = good && cv_os_can_name(step->file) && cv_tree_is_leaf(step->path) &&
                step->file[0] == '.' && !strchr(step->file, '/');
+    } else {
+        good = good && step->header_size > 16;
     }
     if (good) return CV_OK;
     return cv_fail(err, CATERVA_ECORRUPT, -1, "the step for %.100s is invalid", step->path);
