@@ -621,17 +621,17 @@ static int rename_by_handle(HANDLE handle, bool replaces, const cv_windows_name 
     return error == EACCES && replaces ? EBUSY : error;
 }
 
-/* Gives a file that is to be removed a temporary name beside its name; in wine, which also keeps
- * directories that are open, in the folder for temporary files. */
-static int step_aside(cv_dir dir, const char *name, HANDLE handle)
+/* Gives a file that is to be removed a temporary name beside its name, or in the folder for temporary
+ * files. */
+static int move_aside(cv_dir dir, const char *name, HANDLE handle, bool is_far)
 {
     enum { MOST = 32768 };
     wchar_t folder[MAX_PATH + 1];
     cv_windows_name to;
     const char *last = strrchr(name, '/');
     size_t size = last ? (size_t)(last + 1 - name) : 0;
-    bool is_far = cv_windows_is_wine() && GetTempPathW(MAX_PATH + 1, folder) > 0;
     if (size > MOST) return ENAMETOOLONG;
+    if (is_far && GetTempPathW(MAX_PATH + 1, folder) == 0) return ENOENT;
     char *path = cv_windows_allocate(MOST + CV_OS_TEMP_NAME);
     if (!path) return ENOMEM;
     const char *own = name + size;
@@ -647,6 +647,14 @@ static int step_aside(cv_dir dir, const char *name, HANDLE handle)
     error = rename_by_handle(handle, false, &to);
     cv_windows_release(to.text);
     return error;
+}
+
+/* wine also keeps directories in which removed files are open: there the file moves away, if that
+ * folder is on the same device. */
+static int step_aside(cv_dir dir, const char *name, HANDLE handle)
+{
+    bool is_moved = cv_windows_is_wine() && move_aside(dir, name, handle, true) == 0;
+    return is_moved ? 0 : move_aside(dir, name, handle, false);
 }
 
 /* wine replaces no open file by any call, so a test there removes it first. The name is missing for
