@@ -111,6 +111,9 @@ static void test_descriptors_are_bounded_and_closed(void **state)
 {
     (void)state;
     if (access("/proc/self/fd", R_OK) != 0) skip();
+#ifdef _WIN32
+    skip(); /* in wine these are the descriptors of all its programs */
+#endif
     room r = new_room("descriptors");
     int before = count_entries("/proc/self/fd");
     cv_store *store = create_published(r.path);
@@ -124,7 +127,7 @@ static void test_descriptors_are_bounded_and_closed(void **state)
     int during = count_entries("/proc/self/fd");
     assert_in_range(during, before + 10, before + 64 + 8);
     cv_store_close(store);
-    assert_in_range(count_entries("/proc/self/fd"), 1, before); /* Windows frees some late */
+    assert_int_equal(count_entries("/proc/self/fd"), before);
 }
 
 int main(void)
