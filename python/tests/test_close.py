@@ -18,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import interrupted_at, needs_fork, run_program, times
+from support import WINDOWS, interrupted_at, needs_fork, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -358,14 +358,14 @@ def test_an_interruption_waits_for_collection() -> None:
 
 PENDING = {
     "array": """
-import caterva, os, resource, sys, warnings
+import caterva, os, sys, warnings
 warnings.simplefilter("ignore")
 handle = caterva.open("a.b2nd", "r+")
 handle[:] = caterva.load("new.b2nd")
 handle.attrs["n"] = 1
 """,
     "tree": """
-import caterva, os, resource, sys, warnings
+import caterva, os, sys, warnings
 warnings.simplefilter("ignore")
 handle = caterva.open_tree("t.b2d", "r+")
 handle["g/x"][:] = caterva.load("new.b2nd")
@@ -375,6 +375,7 @@ handle["g"].attrs["n"] = 1
 """,
 }
 FULL = """
+import resource
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
 """
@@ -392,8 +393,8 @@ ENDS = {
         False,
     ),
     "os._exit": ("os._exit(0)", 0, False),
-    "SIGKILL": ("os.kill(os.getpid(), 9)", -9, False),
-    "SIGTERM": ("os.kill(os.getpid(), 15)", -15, False),
+    "SIGKILL": ("os.kill(os.getpid(), 9)", 9 if WINDOWS else -9, False),
+    "SIGTERM": ("os.kill(os.getpid(), 15)", 15 if WINDOWS else -15, False),
     "sys.exit in a block": ("with handle: sys.exit(3)", 3, False),
 }
 
@@ -401,6 +402,8 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_the_process(kind: str, end: str) -> None:
+    if WINDOWS and "resource" in ENDS[end][0]:
+        pytest.skip("there is no module resource")
     opened(kind).discard()
     caterva.save("new.b2nd", NEW)
     text, status, commits = ENDS[end]

@@ -17,7 +17,7 @@ from pathlib import Path
 import caterva
 import numpy as np
 import pytest
-from support import cube, in_child, needs_pickle, run_program, status_of, times
+from support import cube, in_child, needs_pickle, needs_proc, run_program, status_of, times
 
 # ---- Pickle, copy, deepcopy -----------------------------------------------------------
 
@@ -406,7 +406,7 @@ def _operations(array: caterva.Array, i: int) -> None:
         raise AssertionError("nothing was raised")
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+@needs_proc
 def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
     array = caterva.asarray(cube(n=48), chunks=(16, 16, 48), cache_bytes=1 << 20)
     n = times(pytestconfig, 600, 100_000)  # of ten operations each
@@ -422,6 +422,7 @@ def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
         assert resident() - before < 8 << 20
 
 
+@needs_proc
 def test_opening_keeps_nothing(pytestconfig: pytest.Config) -> None:
     cube("cube.b2nd", 16)
     n = times(pytestconfig, 200, 20_000)
