@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import ctypes
 import itertools
 import os
 import signal
@@ -82,6 +83,7 @@ def run_python(
 
 
 WINDOWS = sys.platform == "win32"
+WINE = WINDOWS and hasattr(ctypes.windll.ntdll, "wine_get_version")  # type: ignore[attr-defined]
 
 
 def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
@@ -92,6 +94,9 @@ def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
     return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 
+removes_open_files = pytest.mark.skipif(
+    WINE, reason="wine keeps a removed file until all have closed it"
+)
 no_bytes = pytest.mark.skipif(WINDOWS, reason="names of files are Unicode on Windows")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 needs_proc = pytest.mark.skipif(

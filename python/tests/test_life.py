@@ -19,7 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import WINDOWS, needs_fork, needs_proc
+from support import WINDOWS, needs_fork, needs_proc, removes_open_files
 
 
 def _sample(path: str = "a.b2nd", **options: Any) -> np.ndarray[Any, Any]:
@@ -143,6 +143,7 @@ def test_refresh_to_another_array(other: str) -> None:
     assert np.array_equal(caterva.load("a.b2nd"), now)
 
 
+@removes_open_files
 def test_refresh_to_nothing() -> None:
     items = _sample()
     reader = caterva.open("a.b2nd")
@@ -314,8 +315,9 @@ def test_errors_are_what_python_expects() -> None:
         caterva.zeros(3).read(dtype="i4")
     with pytest.raises(KeyError):
         caterva.zeros(3).attrs["none"]
-    with pytest.raises(ValueError, match="copy"):
-        np.asarray(caterva.zeros(3), copy=False)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        with pytest.raises(ValueError, match="copy"):
+            np.asarray(caterva.zeros(3), copy=False)
     with pytest.raises(OverflowError):
         caterva.zeros(3, "u1")[0] = 300
 
@@ -403,12 +405,13 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("call", ["a.copy(codec='zstd', level=9)", "a.sum(axis=0)", "a[:60]"])
 def test_keyboard_interrupt_stops_long_calls(call: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", SLOW % call], stdout=subprocess.PIPE)
-    assert process.stdout and process.stdout.readline() == b"ready\n"
+    command = [sys.executable, "-c", SLOW % call]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "ready\n"
     if not WINDOWS:
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == b"stopped\n"
+    assert process.stdout.readline() == "stopped\n"
     assert process.wait() == 0
 
 

@@ -271,6 +271,17 @@ def test_pools_open_by_path(method: str) -> None:
     assert sums == [int(plane.sum()) for plane in items]
 
 
+def test_another_process_opens_a_pickle() -> None:
+    items = cube("cube.b2nd", 24)
+    Path("pickled").write_bytes(pickle.dumps(caterva.open("cube.b2nd")))
+    os.mkdir("elsewhere")
+    text = """
+import pickle, pathlib
+print(int(pickle.loads(pathlib.Path("../pickled").read_bytes())[5].sum()))
+"""
+    assert int(run_program(text, "elsewhere").stdout) == items[5].sum()
+
+
 @needs_pickle
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_pools_are_given_arrays(method: str) -> None:

@@ -16,7 +16,7 @@ import blosc2
 import caterva
 import numpy as np
 import pytest
-from support import run_program
+from support import WINDOWS, needs_fork, run_program
 
 if importlib.util.find_spec("xarray") is None:
     pytest.skip("xarray is not installed", allow_module_level=True)
@@ -587,6 +587,7 @@ def test_what_others_made_meanwhile_stays(monkeypatch: pytest.MonkeyPatch) -> No
     assert sorted(os.listdir()) == ["x.b2d", "x.b2z", "y.b2d"]
 
 
+@needs_fork
 @pytest.mark.parametrize("place", PLACES)
 def test_a_child_of_fork_leaves_a_save_alone(
     place: str, monkeypatch: pytest.MonkeyPatch
@@ -607,6 +608,7 @@ def test_a_child_of_fork_leaves_a_save_alone(
     assert_identical(xr.open_dataset(place), days())
 
 
+@pytest.mark.skipif(WINDOWS, reason="Windows syncs no folder")
 @pytest.mark.parametrize("durability", ["full", "none"])
 def test_a_new_name_is_on_the_medium(durability: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[bool] = []
