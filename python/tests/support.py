@@ -97,6 +97,23 @@ def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
 removes_open_files = pytest.mark.skipif(
     WINE, reason="wine keeps a removed file until all have closed it"
 )
+
+
+def _has_libcurl() -> bool:
+    try:
+        caterva.open("http://127.0.0.1:1/x", remote={"retries": 0})
+    except caterva.UnsupportedError:
+        return False
+    except caterva.Error:
+        pass
+    return True
+
+
+needs_libcurl = pytest.mark.skipif(not _has_libcurl(), reason="libcurl is not installed")
+replaces_open_files = pytest.mark.skipif(
+    WINDOWS, reason="os.replace replaces no open file on Windows"
+)
+NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 no_bytes = pytest.mark.skipif(WINDOWS, reason="names of files are Unicode on Windows")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 needs_proc = pytest.mark.skipif(

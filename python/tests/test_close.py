@@ -18,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import WINDOWS, interrupted_at, needs_fork, run_program, times
+from support import WINDOWS, interrupted_at, needs_fork, replaces_open_files, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -168,6 +168,7 @@ def test_compact_and_seal_keep_what_they_cannot_commit() -> None:
         assert is_new("array")
 
 
+@replaces_open_files
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_was_replaced_is_left_alone(kind: str) -> None:
     handle = opened(kind)
@@ -544,6 +545,7 @@ def test_a_part_ends_finished_or_is_gone() -> None:
 def test_a_commit_that_fails_in_the_last_collection() -> None:
     """The collection at exit drops a cycle with an array whose commit fails. The report has the
     usual exception class, and no freed memory is used."""
+    pytest.importorskip("resource")
     program = f"""
 import caterva, numpy as np, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -19,7 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import WINDOWS, needs_fork, needs_proc, removes_open_files
+from support import NUMPY_2, WINDOWS, needs_fork, needs_proc, removes_open_files
 
 
 def _sample(path: str = "a.b2nd", **options: Any) -> np.ndarray[Any, Any]:
@@ -315,11 +315,11 @@ def test_errors_are_what_python_expects() -> None:
         caterva.zeros(3).read(dtype="i4")
     with pytest.raises(KeyError):
         caterva.zeros(3).attrs["none"]
-    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+    if NUMPY_2:
         with pytest.raises(ValueError, match="copy"):
             np.asarray(caterva.zeros(3), copy=False)
-    with pytest.raises(OverflowError):
-        caterva.zeros(3, "u1")[0] = 300
+        with pytest.raises(OverflowError):
+            caterva.zeros(3, "u1")[0] = 300
 
 
 def test_errors_know_code_and_position() -> None:

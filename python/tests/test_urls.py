@@ -18,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import WINDOWS, interrupt_soon, run_program
+from support import WINDOWS, interrupt_soon, needs_libcurl, run_program
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 scripted = pytest.importorskip("scripted_server", reason="the library's tests are not here")
@@ -508,6 +508,7 @@ def test_the_case_of_schemes_does_not_matter(server: Any) -> None:
     assert np.array_equal(caterva.open(url)[3], server.items[3])
 
 
+@needs_libcurl
 def test_credentials_that_are_named_are_there(monkeypatch: Any, tmp_path: Path) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -538,6 +539,7 @@ def test_options_are_refused_by_name(words: dict[str, Any], kind: type[Exception
         caterva.open("http://127.0.0.1:9/a", remote=words)
 
 
+@needs_libcurl
 def test_no_answer_at_all_is_an_oserror_with_all_of_it() -> None:
     with pytest.raises(caterva.StoreError) as caught:
         caterva.open("http://127.0.0.1:1/x?secret=1", remote={"retries": 0})
