@@ -97,19 +97,6 @@ def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
 removes_open_files = pytest.mark.skipif(
     WINE, reason="wine keeps a removed file until all have closed it"
 )
-
-
-def _has_libcurl() -> bool:
-    try:
-        caterva.open("http://127.0.0.1:1/x", remote={"retries": 0})
-    except caterva.UnsupportedError:
-        return False
-    except caterva.Error:
-        pass
-    return True
-
-
-needs_libcurl = pytest.mark.skipif(not _has_libcurl(), reason="libcurl is not installed")
 replaces_open_files = pytest.mark.skipif(
     WINDOWS, reason="os.replace replaces no open file on Windows"
 )

@@ -18,10 +18,23 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import WINDOWS, interrupt_soon, needs_libcurl, run_program
+from support import WINDOWS, interrupt_soon, run_program
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 scripted = pytest.importorskip("scripted_server", reason="the library's tests are not here")
+
+
+def _has_libcurl() -> bool:
+    try:
+        caterva.open("http://127.0.0.1:1/x", remote={"retries": 0})
+    except caterva.UnsupportedError:
+        return False
+    except caterva.Error:
+        pass
+    return True
+
+
+needs_libcurl = pytest.mark.skipif(not _has_libcurl(), reason="libcurl is not installed")
 
 
 @pytest.fixture
