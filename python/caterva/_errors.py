@@ -172,7 +172,7 @@ def _placed(message: str, place: str | None) -> str:
     if place is None or place == "mem:":
         return message
     place = shown(place)
-    name = place.rstrip("/").rpartition("/")[2]
+    name = os.path.basename(place.rstrip("/"))
     named = (name if "." in name else place) in message
     return message if named else f"{place}: {message}"
 

@@ -105,7 +105,7 @@ def run(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             errors="backslashreplace",
             env=os.environ
             | _environment()

@@ -45,7 +45,7 @@ def lock(file: io.FileIO) -> None:
         file.seek(0)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except PermissionError as error:
+        except OSError as error:  # PermissionError; in wine it has no errno
             raise BlockingIOError(*error.args) from None
     else:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -75,7 +75,7 @@ def _run(path: str, shape: tuple[int, ...], reads: Sequence[Any], words: list[st
         command += ["--read", _text_of(read, shape)]
     command += ["--", path]
     done = subprocess.run(
-        command, capture_output=True, check=False, text=True, errors="backslashreplace"
+        command, capture_output=True, check=False, encoding="utf-8", errors="backslashreplace"
     )
     if done.returncode != 0:
         raise ValueError(done.stderr.strip() or f"tune ended with status {done.returncode}")

@@ -29,7 +29,7 @@ def steps(start: int, stop: int) -> xr.Dataset:
 
 def main(place: str) -> None:
     """Append until killed; report each append that has returned."""
-    n = xr.open_dataset(place).attrs["appends"]
+    n = xr.open_dataset(place, engine="caterva").attrs["appends"]
     print(n, flush=True)
     while True:
         one = steps(n, n + 1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
+import ctypes
 import itertools
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -78,7 +82,30 @@ def run_python(
     return done
 
 
+WINDOWS = sys.platform == "win32"
+WINE = WINDOWS and hasattr(ctypes.windll.ntdll, "wine_get_version")  # type: ignore[attr-defined]
+
+
+def interrupt_soon(seconds: float = 0.1) -> threading.Timer:
+    """Return a timer, not started, that interrupts the main thread as Ctrl-C does. On Windows
+    `os.kill` would end the process."""
+    if WINDOWS:
+        return threading.Timer(seconds, _thread.interrupt_main)
+    return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+
+
+removes_open_files = pytest.mark.skipif(
+    WINE, reason="wine keeps a removed file until all have closed it"
+)
+replaces_open_files = pytest.mark.skipif(
+    WINDOWS, reason="os.replace replaces no open file on Windows"
+)
+NUMPY_2 = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+no_bytes = pytest.mark.skipif(WINDOWS, reason="names of files are Unicode on Windows")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+needs_proc = pytest.mark.skipif(
+    WINDOWS or not os.path.exists("/proc/self/statm"), reason="there is no /proc"
+)
 
 
 def in_child(work: Callable[[], None]) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import PATIENCE, in_child, status_of, times
+from support import PATIENCE, in_child, needs_fork, status_of, times
 
 has_dask = pytest.mark.skipif(
     importlib.util.find_spec("dask") is None, reason="dask is not installed"
@@ -69,6 +69,7 @@ def load(data: Any, tasks: Any, found: Any) -> None:
         found.put((i, np.asarray(data[i])))
 
 
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("source", [one_file, directory, archive, view, data_set])
 def test_a_data_loader_forks_workers_after_a_read(

@@ -18,7 +18,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import interrupted_at, needs_fork, run_program, times
+from support import WINDOWS, interrupted_at, needs_fork, replaces_open_files, run_program, times
 
 N = 60_000
 OLD = np.zeros(N, "i8")
@@ -168,6 +168,7 @@ def test_compact_and_seal_keep_what_they_cannot_commit() -> None:
         assert is_new("array")
 
 
+@replaces_open_files
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_was_replaced_is_left_alone(kind: str) -> None:
     handle = opened(kind)
@@ -358,14 +359,14 @@ def test_an_interruption_waits_for_collection() -> None:
 
 PENDING = {
     "array": """
-import caterva, os, resource, sys, warnings
+import caterva, os, sys, warnings
 warnings.simplefilter("ignore")
 handle = caterva.open("a.b2nd", "r+")
 handle[:] = caterva.load("new.b2nd")
 handle.attrs["n"] = 1
 """,
     "tree": """
-import caterva, os, resource, sys, warnings
+import caterva, os, sys, warnings
 warnings.simplefilter("ignore")
 handle = caterva.open_tree("t.b2d", "r+")
 handle["g/x"][:] = caterva.load("new.b2nd")
@@ -375,6 +376,7 @@ handle["g"].attrs["n"] = 1
 """,
 }
 FULL = """
+import resource
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
 """
@@ -392,8 +394,8 @@ ENDS = {
         False,
     ),
     "os._exit": ("os._exit(0)", 0, False),
-    "SIGKILL": ("os.kill(os.getpid(), 9)", -9, False),
-    "SIGTERM": ("os.kill(os.getpid(), 15)", -15, False),
+    "SIGKILL": ("os.kill(os.getpid(), 9)", 9 if WINDOWS else -9, False),
+    "SIGTERM": ("os.kill(os.getpid(), 15)", 15 if WINDOWS else -15, False),
     "sys.exit in a block": ("with handle: sys.exit(3)", 3, False),
 }
 
@@ -401,6 +403,8 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_end_of_the_process(kind: str, end: str) -> None:
+    if WINDOWS and "resource" in ENDS[end][0]:
+        pytest.skip("there is no module resource")
     opened(kind).discard()
     caterva.save("new.b2nd", NEW)
     text, status, commits = ENDS[end]
@@ -541,6 +545,7 @@ def test_a_part_ends_finished_or_is_gone() -> None:
 def test_a_commit_that_fails_in_the_last_collection() -> None:
     """The collection at exit drops a cycle with an array whose commit fails. The report has the
     usual exception class, and no freed memory is used."""
+    pytest.importorskip("resource")
     program = f"""
 import caterva, numpy as np, resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

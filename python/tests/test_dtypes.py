@@ -10,6 +10,7 @@ import caterva
 import ml_dtypes
 import numpy as np
 import pytest
+from support import NUMPY_2
 
 # ---- Without a width --------------------------------------------------------------------
 
@@ -156,7 +157,10 @@ def test_records_are_stored_as_structures() -> None:
         with caterva.open("r.b2nd", "r+") as w:
             w[1] = items[2]
             w.append(items.view(np.recarray)[:1])
-        assert caterva.open("r.b2nd")[[1, 4]].tobytes() == items[[2, 0]].tobytes()
+        got = caterva.open("r.b2nd")[[1, 4]]
+        if NUMPY_2 or dtype is not aligned:  # NumPy 1 leaves the padding of a copy undefined
+            assert got.tobytes() == items[[2, 0]].tobytes()
+        assert all(np.array_equal(got[n], items[[2, 0]][n]) for n in dtype.names)
     titled = np.dtype([(("title", "a"), record), ("b", "u1")])
     assert caterva.zeros(2, titled)[:].dtype["a"] == np.dtype(plain)
 
@@ -272,8 +276,9 @@ def test_floats_become_the_nearest_integer_wherever_they_go(source: str, target:
 
 def test_lists_of_floats_are_numpys_or_the_nearest() -> None:
     a = caterva.zeros(3, "u1")
-    with pytest.raises(OverflowError):
-        a[:] = [1.0, 300.0, 2.0]
+    if NUMPY_2:
+        with pytest.raises(OverflowError):
+            a[:] = [1.0, 300.0, 2.0]
     with pytest.raises(ValueError, match="NaN"):
         a[0] = float("nan")
     with warnings.catch_warnings(action="ignore"):

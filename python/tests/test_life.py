@@ -19,7 +19,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import needs_fork
+from support import NUMPY_2, WINDOWS, needs_fork, needs_proc, removes_open_files
 
 
 def _sample(path: str = "a.b2nd", **options: Any) -> np.ndarray[Any, Any]:
@@ -143,6 +143,7 @@ def test_refresh_to_another_array(other: str) -> None:
     assert np.array_equal(caterva.load("a.b2nd"), now)
 
 
+@removes_open_files
 def test_refresh_to_nothing() -> None:
     items = _sample()
     reader = caterva.open("a.b2nd")
@@ -314,10 +315,11 @@ def test_errors_are_what_python_expects() -> None:
         caterva.zeros(3).read(dtype="i4")
     with pytest.raises(KeyError):
         caterva.zeros(3).attrs["none"]
-    with pytest.raises(ValueError, match="copy"):
-        np.asarray(caterva.zeros(3), copy=False)
-    with pytest.raises(OverflowError):
-        caterva.zeros(3, "u1")[0] = 300
+    if NUMPY_2:
+        with pytest.raises(ValueError, match="copy"):
+            np.asarray(caterva.zeros(3), copy=False)
+        with pytest.raises(OverflowError):
+            caterva.zeros(3, "u1")[0] = 300
 
 
 def test_errors_know_code_and_position() -> None:
@@ -387,10 +389,12 @@ def test_progress_hears_and_stops() -> None:
 
 
 SLOW = """
-import caterva, numpy as np, sys, time
+import caterva, numpy as np, _thread, sys, threading
 a = caterva.zeros((600, 600, 600), "f4", chunks=60, blocks=(10, 60, 60), cache_bytes=-1)
 a[:60] = np.random.default_rng(0).random((60, 600, 600), "f4")
 print("ready", flush=True)
+if sys.platform == "win32":  # which sends no SIGINT to a process
+    threading.Timer(0.5, _thread.interrupt_main).start()
 try:
     while True:
         %s
@@ -401,11 +405,13 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("call", ["a.copy(codec='zstd', level=9)", "a.sum(axis=0)", "a[:60]"])
 def test_keyboard_interrupt_stops_long_calls(call: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", SLOW % call], stdout=subprocess.PIPE)
-    assert process.stdout and process.stdout.readline() == b"ready\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == b"stopped\n"
+    command = [sys.executable, "-c", SLOW % call]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    if not WINDOWS:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "stopped\n"
     assert process.wait() == 0
 
 
@@ -500,6 +506,7 @@ def _rss() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@needs_proc
 def test_nothing_leaks(request: pytest.FixtureRequest) -> None:
     rounds = 20000 if request.config.getoption("--long") else 1500
     a = caterva.asarray(np.arange(400).reshape(20, 20), "leak.b2nd", chunks=(7, 7))

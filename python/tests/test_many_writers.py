@@ -56,7 +56,7 @@ class Trial:
         self.draw_geometry()
         self.draw_storage()
         self.is_new = self.one_in(4)
-        self.by_processes = self.one_in(2)
+        self.by_processes = self.one_in(2) and hasattr(os, "fork")
         self.overlaps = self.one_in(6)
         self.shared = False  # whether two workers write the same item
         self.draw_base()

@@ -77,7 +77,7 @@ def run_page(page: Path, folder: Path, most: int | None = None) -> tuple[int, li
             check_session(page, text, line, names)
             continue
         program = folder / options.get("file", f"block{line}.py")
-        program.write_text(text)
+        program.write_text(text, encoding="utf-8")
         run_python([program.name], folder)
     return n, absent
 

@@ -17,7 +17,9 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
-from support import in_child, needs_program, run_program, status_of
+from support import WINDOWS, in_child, needs_program, no_bytes, run_program, status_of
+
+RAW_NAMES = ["\u00e9".encode()] if WINDOWS else ["\u00e9".encode(), b"\xff\xe9"]
 
 
 class _Bytes:
@@ -66,7 +68,7 @@ _NAMES = [
 def test_a_path_may_be_bytes_or_no_text(name: str) -> None:
     take = _takers()[name]
     caterva.save("sound.b2nd", [0, 1, 2])
-    for raw in (b"plain.b2nd", b"\xff\xe9.b2nd", "\u00e9.b2nd".encode()):
+    for raw in (b"plain.b2nd", *(name + b".b2nd" for name in RAW_NAMES)):
         for path in (raw, _Bytes(raw), os.fsdecode(raw), Path(os.fsdecode(raw))):
             caterva.save(raw, [0, 1, 2], overwrite=True)
             take(path)
@@ -86,7 +88,7 @@ def test_a_nul_in_a_path_is_refused(name: str) -> None:
         _Bytes(b"precious\0"),
         Path("precious\0"),
     ):
-        with pytest.raises(ValueError, match="null byte"):
+        with pytest.raises(ValueError, match=r"null (byte|character)"):
             _takers()[name](path)
     assert sorted(os.listdir()) == ["precious", "sound.b2nd"]
     assert Path("precious").read_bytes() == before
@@ -102,7 +104,7 @@ def test_no_path_is_refused(name: str) -> None:
 
 
 def test_paths_of_trees() -> None:
-    for raw in (b"\xff", "\u00e9".encode()):
+    for raw in RAW_NAMES:
         for form in (lambda p: p, _Bytes, os.fsdecode, lambda p: Path(os.fsdecode(p))):
             with caterva.open_tree(form(raw + b".b2d"), "w") as tree:
                 tree["x"] = [1, 2]
@@ -128,6 +130,7 @@ def test_paths_of_trees() -> None:
     assert caught.value.filename == os.path.abspath("nowhere.b2d")
 
 
+@no_bytes
 def test_an_array_at_a_path_that_is_no_text() -> None:
     raw = b"\xff.b2nd"
     caterva.save(raw, np.arange(6))
@@ -189,6 +192,8 @@ def _errors() -> list[tuple[Callable[[], Any], type[OSError], int, str | None]]:
 
 @pytest.mark.parametrize("i", range(14))
 def test_oserrors_carry_errno_and_filename(i: int) -> None:
+    if WINDOWS and i == 11:
+        pytest.skip("a name that is too long does not exist on Windows")
     caterva.save("x", [1])
     errors = _errors()  # with the array that is open for writing
     act, kind, number, name = errors[i]
@@ -284,6 +289,7 @@ for act in (
 """
 
 
+@pytest.mark.skipif(WINDOWS, reason="Windows has no modes of files")
 def test_what_is_denied_is_a_permission_error() -> None:
     with tempfile.TemporaryDirectory() as folder:
         caterva.save(os.path.join(folder, "f"), [1, 2, 3])
@@ -301,6 +307,8 @@ def test_what_is_denied_is_a_permission_error() -> None:
 @pytest.fixture
 def linked(empty_folder: Path) -> str:
     """``link/..`` is the folder ``there``; here are other files of the same names."""
+    if WINDOWS:
+        pytest.skip("Windows resolves .. by name")
     os.makedirs("there/inside")
     os.symlink("there/inside", "link")
     caterva.save("a.b2nd", [9, 9])
@@ -376,6 +384,7 @@ caterva.jobs("pipe.b2nd")
 """
 
 
+@pytest.mark.skipif(WINDOWS, reason="Windows has no named pipes in folders")
 def test_a_pipe_is_refused_at_once() -> None:
     """Opening a FIFO would wait for a writer."""
     os.mkfifo("pipe.b2nd")

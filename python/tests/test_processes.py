@@ -17,7 +17,7 @@ from pathlib import Path
 import caterva
 import numpy as np
 import pytest
-from support import cube, in_child, needs_pickle, run_program, status_of, times
+from support import cube, in_child, needs_pickle, needs_proc, run_program, status_of, times
 
 # ---- Pickle, copy, deepcopy -----------------------------------------------------------
 
@@ -271,6 +271,17 @@ def test_pools_open_by_path(method: str) -> None:
     assert sums == [int(plane.sum()) for plane in items]
 
 
+def test_another_process_opens_a_pickle() -> None:
+    items = cube("cube.b2nd", 24)
+    Path("pickled").write_bytes(pickle.dumps(caterva.open("cube.b2nd")))
+    os.mkdir("elsewhere")
+    text = """
+import pickle, pathlib
+print(int(pickle.loads(pathlib.Path("../pickled").read_bytes())[5].sum()))
+"""
+    assert int(run_program(text, "elsewhere").stdout) == items[5].sum()
+
+
 @needs_pickle
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_pools_are_given_arrays(method: str) -> None:
@@ -406,7 +417,7 @@ def _operations(array: caterva.Array, i: int) -> None:
         raise AssertionError("nothing was raised")
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+@needs_proc
 def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
     array = caterva.asarray(cube(n=48), chunks=(16, 16, 48), cache_bytes=1 << 20)
     n = times(pytestconfig, 600, 100_000)  # of ten operations each
@@ -422,6 +433,7 @@ def test_memory_stays_flat(pytestconfig: pytest.Config) -> None:
         assert resident() - before < 8 << 20
 
 
+@needs_proc
 def test_opening_keeps_nothing(pytestconfig: pytest.Config) -> None:
     cube("cube.b2nd", 16)
     n = times(pytestconfig, 200, 20_000)

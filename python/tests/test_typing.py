@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support import run_python
 
+pytest.importorskip("mypy")
+
 
 @pytest.fixture(autouse=True)
 def one_cache(

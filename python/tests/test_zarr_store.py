@@ -26,6 +26,7 @@ from zarr.abc.store import (  # noqa: E402
     SuffixByteRequest,
 )
 
+UNNAMED = np.dtype("i1,f8", align=True)  # Zarr has no fields with gaps
 ITEMS = np.arange(60 * 40, dtype="f4").reshape(60, 40)
 DTYPES = ["?", "i1", "<u2", ">i4", "<f4", ">f8", "<c8", "<M8[ns]", "<U3", "|S5"]
 HEAD = 20  # bytes of a Blosc 1 header and one block start
@@ -181,7 +182,7 @@ def test_what_is_refused() -> None:
         store.with_read_only(False)
     with pytest.raises(FileNotFoundError):
         Store("none.b2nd")
-    caterva.save("b.b2nd", np.zeros(3, np.longdouble))
+    caterva.save("b.b2nd", np.zeros(3, UNNAMED))
     with pytest.raises(NotImplementedError, match="Zarr"):
         zarr.open_array(Store("b.b2nd"))
     zarr.create_array("z.zarr", shape=3, dtype="i4")
@@ -216,7 +217,7 @@ def tree() -> str:
         t["t2m"].dims = ("y", "x")
         t["t2m"].attrs["units"] = "K"
         t["g/c/0"] = np.arange(5)  # a name that looks like the key of a chunk
-        t["g/wide"] = np.zeros(3, np.longdouble)
+        t["g/wide"] = np.zeros(3, UNNAMED)
         t["g"].attrs["level"] = 3
         t.pack("t.b2z")
     return "t.b2d"

@@ -12,13 +12,14 @@ import sys
 from collections.abc import Iterator
 from typing import Literal
 
-from .._errors import ReadOnlyError, Status, refusal
+from .._errors import ExistsError, ReadOnlyError, Status, refusal
 from .._options import Durability
 from .._tree import Tree
 from .._trees import open_tree
 
 _INDEX = ("embed.b2e", "dataset.json")  # files of a whole tree
 _ATTRIBUTES = "__vlmeta__.b2f"
+_RENAMES_OPEN = sys.platform != "win32"  # folders in which files are open
 _LINUX, _MAC = ("renameat2", 2), ("renameatx_np", 2)  # function, and the flag for an exchange
 
 
@@ -93,7 +94,7 @@ def _exchange(new: str, old: str) -> None:
 
 def sync_folder(path: str, durability: Durability) -> None:
     """Sync the names in a folder, as far as the durability requires."""
-    if durability == "none":
+    if durability == "none" or sys.platform == "win32":  # which opens no folder
         return
     folder = os.open(path, os.O_RDONLY)
     try:
@@ -118,6 +119,34 @@ def _put(inner: str, place: str, key: str, old: Tree) -> str:
             return os.path.dirname(target)
     _exchange(os.path.join(inner, key[1:]), target)
     return os.path.dirname(target)
+
+
+def _members(tree: Tree, key: str) -> dict[str, str]:
+    """Return the kind of each array and group at and below the key, by key."""
+    entries = (e for e in tree.entries() if e.kind in ("array", "group"))
+    return {e.key: e.kind for e in entries if f"{e.key}/".startswith(f"{key}/")}
+
+
+def _put_members(new: Tree, key: str, old: Tree) -> None:
+    """Copy what was written to the key of the old tree, in one commit, and then delete what
+    else was there."""
+    there, made = _members(old, key), _members(new, key)
+    for name in [name for name in there if made.get(name, there[name]) != there[name]]:
+        with contextlib.suppress(KeyError):  # deleted with its group
+            del old[name]
+    there = _members(old, key)
+    for name, kind in made.items():
+        if kind == "array":
+            old[name] = new[name]
+    for name, kind in (there | made | {key: "group"}).items():
+        if kind == "group":
+            attributes = old.require_group(name or "/").attrs
+            attributes.clear()
+            attributes.update(new[name or "/"].attrs if name in made or name == key else {})
+    old.commit()
+    for name in sorted(there.keys() - made.keys(), key=lambda name: there[name]):
+        with contextlib.suppress(KeyError, ExistsError):  # files of others keep their group
+            del old[name]
 
 
 def _remove_array(old: Tree, key: str, last: bool) -> None:
@@ -172,6 +201,10 @@ def replaced(place: str, key: str, durability: Durability) -> Iterator[Tree]:
         inner = os.path.join(hidden, "tree.b2d")
         with written(inner, "x", durability) as tree:
             yield tree
+        if not _RENAMES_OPEN:
+            with open_tree(inner) as tree:
+                _put_members(tree, key, old)
+            return
         _keep_others(old, inner, place, key)
         if not key:
             shutil.copymode(place, inner)
