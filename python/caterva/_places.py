@@ -50,7 +50,9 @@ def place_of(path: Path | None) -> str:
     if url == MEMORY or is_remote(url):
         return url
     tree, key = split_url(url)
-    return whole(url) if key is None else f"{whole(tree)}::{key}"
+    if key is None:
+        return whole(url)
+    return f"{whole(tree)}::{key.replace(os.sep, '/')}"  # pathlib's backslashes on Windows
 
 
 def is_zarr(path: Path | None) -> bool:
