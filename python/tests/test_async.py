@@ -502,6 +502,7 @@ def test_a_coroutine_that_forks_goes_on_in_the_child() -> None:
     until_caught(attempt)
 
 
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_function_that_is_told_forks() -> None:
     items = slow(n=96)

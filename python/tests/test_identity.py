@@ -167,8 +167,8 @@ def test_a_replaced_file_does_not_keep_its_token() -> None:
 
 def test_the_bytes_on_disk_are_what_counts() -> None:
     made("a.b2nd", 5).close()
-    a = caterva.open("a.b2nd")
-    token, text = tokenize(a), pickle.dumps(a)
+    with caterva.open("a.b2nd") as a:
+        token, text = tokenize(a), pickle.dumps(a)
     shutil.copy("a.b2nd", "b.b2nd")
     os.replace("b.b2nd", "a.b2nd")  # another file with the same bytes
     os.utime("a.b2nd", ns=(1, 1))
@@ -180,13 +180,13 @@ def test_the_bytes_on_disk_are_what_counts() -> None:
 def test_files_of_other_writers(contiguous: bool) -> None:
     b = blosc2.asarray(np.full(SHAPE, 5), urlpath="b.b2nd", mode="w", contiguous=contiguous)
     file = "b.b2nd" if contiguous else "b.b2nd/chunks.b2frame"
-    os.utime(file, ns=(1, 1))
+    os.utime(file, ns=(1000, 1000))
     old = caterva.open("b.b2nd")
     assert tokenize(old) == tokenize(caterva.open("b.b2nd"))
     assert again(old)[0, 0] == 5
     token, text = tokenize(old), pickle.dumps(old)
     b[:] = np.full(SHAPE, 9)  # the same size at the same position
-    os.utime(file, ns=(2, 2))
+    os.utime(file, ns=(2000, 2000))
     assert tokenize(old) == token
     new = caterva.open("b.b2nd")
     assert (tokenize(new) != token, new[0, 0]) == (True, 9)
