@@ -102,10 +102,13 @@ def test_drawings_stay_small() -> None:
 
 
 def test_names_are_text_in_html() -> None:
-    a = caterva.zeros(3, path="<b>&.b2nd")
+    name, shown = "&.b2nd", "&amp;.b2nd"
+    if os.sep == "/":
+        name, shown = f"<b>{name}", f"&lt;b&gt;{shown}"
+    a = caterva.zeros(3, path=name)
     a.attrs["<i>"] = 1
     text = a._repr_html_()
-    assert "<b>&.b2nd" not in text and "&lt;b&gt;&amp;.b2nd" in text and "&lt;i&gt;" in text
+    assert name not in text.replace(shown, "") and shown in text and "&lt;i&gt;" in text
     a.close()
     assert "closed" in a._repr_html_()
 

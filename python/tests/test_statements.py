@@ -208,7 +208,7 @@ def test_the_test_is_there(test: str) -> None:
 
 
 def test_the_table_of_exceptions() -> None:
-    caterva.save("a.b2nd", np.arange(12).reshape(3, 4))
+    caterva.save("a.b2nd", np.arange(12, dtype="i8").reshape(3, 4))
     a = caterva.open("a.b2nd")
     Path("bad.b2nd").write_bytes(b"\0" * 3 + Path("a.b2nd").read_bytes()[3:])
     with pytest.raises(FileNotFoundError):

@@ -88,6 +88,8 @@ def test_an_interrupted_save_is_there_or_is_not(
             new = new or found
             assert found in (old, new) and (hit or found == new), step
             left = {n for n in os.listdir() if not n.endswith(".lock")}  # locks are reused
+            if WINDOWS:  # which deletes no file that the exception's frames have open
+                left = {n for n in left if ".tmp-" not in n}
             assert left == {place, kept.name}, step
             if kept.is_dir():
                 assert not [f for _, _, files in os.walk(place) for f in files if "tmp" in f]
