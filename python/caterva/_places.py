@@ -26,7 +26,7 @@ def split_url(url: str) -> tuple[str, str | None]:
     """Split ``tree.b2d::/key`` into tree and key; without ``::`` the key is None."""
     at = url.find("::")
     while at >= 0:
-        key = url[at + 2 :]
+        key = url[at + 2 :].replace(os.sep, "/")  # pathlib has backslashes on Windows
         if key == "" or key.startswith("/"):
             return url[:at], key or "/"
         at = url.find("::", at + 1)
@@ -50,9 +50,7 @@ def place_of(path: Path | None) -> str:
     if url == MEMORY or is_remote(url):
         return url
     tree, key = split_url(url)
-    if key is None:
-        return whole(url)
-    return f"{whole(tree)}::{key.replace(os.sep, '/')}"  # pathlib's backslashes on Windows
+    return whole(url) if key is None else f"{whole(tree)}::{key}"
 
 
 def is_zarr(path: Path | None) -> bool:

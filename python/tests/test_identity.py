@@ -19,7 +19,7 @@ import blosc2
 import caterva
 import numpy as np
 import pytest
-from support import in_child, status_of, times
+from support import in_child, needs_fork, status_of, times
 
 if importlib.util.find_spec("dask") is None:
     pytest.skip("dask is not installed", allow_module_level=True)
@@ -252,6 +252,7 @@ def test_dask_stores_into_an_array_that_was_never_committed() -> None:
 # ---- Forked children ------------------------------------------------------------------------
 
 
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("place", ["a.b2nd", "t.b2d::/x", "t.b2z::/x", "t.b2z"])
 def test_a_child_does_not_turn_to_another_state(place: str) -> None:
