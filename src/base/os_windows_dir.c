@@ -612,13 +612,14 @@ static int set_name(HANDLE handle, int kind, ULONG flags, const cv_windows_name 
     return error;
 }
 
-/* The older call replaces no file that is open: then the file is busy. */
+enum { TARGET_IS_OPEN = EDEADLK }; /* the older call replaces no open file */
+
 static int rename_by_handle(HANDLE handle, bool replaces, const cv_windows_name *to)
 {
     int error = set_name(handle, RENAME_EX, replaces ? REPLACES | RENAME_POSIX : 0, to);
     if (!is_unknown_kind(error)) return error;
     error = set_name(handle, RENAME, replaces ? REPLACES : 0, to);
-    return error == EACCES && replaces ? EBUSY : error;
+    return error == EACCES && replaces ? TARGET_IS_OPEN : error;
 }
 
 /* Gives a file that is to be removed a temporary name beside its name, or in the folder for temporary
@@ -687,7 +688,8 @@ static int rename_open(HANDLE handle, cv_dir dir, const char *to, bool replaces)
     int error = cv_windows_name_of(dir, to, &name);
     if (error) return error;
     error = rename_by_handle(handle, replaces, &name);
-    if (replaces && (error == EACCES || error == EBUSY || error == EEXIST)) {
+    bool is_denied = error == EACCES || error == EBUSY || error == TARGET_IS_OPEN;
+    if (replaces && (is_denied || error == EEXIST)) {
         int why = why_denied(handle, dir, to);
         if (why != EACCES)
             error = why;
@@ -752,9 +754,9 @@ static int rename_to(cv_dir dir, const char *from, const char *to, bool replaces
     bool closes = info.kind == CV_KIND_DIRECTORY || cv_windows_is_wine();
     error = closes ? rename_open_ones(handle, dir, to, replaces)
                    : rename_open(handle, dir, to, replaces);
-    if (error == EBUSY && replaces && !closes) error = replace_closed(handle, dir, to);
+    if (error == TARGET_IS_OPEN && !closes) error = replace_closed(handle, dir, to);
     CloseHandle(handle);
-    return error;
+    return error == TARGET_IS_OPEN ? EBUSY : error;
 }
 
 int cv_dir_rename(cv_dir dir, const char *from, const char *to)

@@ -693,9 +693,11 @@ static void lock_again(cv_windows_opening *opening)
     if (!handle) return;
     for (size_t i = 0; i < opening->held.n; i++)
         (void)lock_shared(handle, opening->held.list[i]);
-    if (opening->is_locked)
-        (void)lock_bytes(handle, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY,
-                         lock_writes, 1);
+    enum { FLAGS = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY };
+    if (!opening->is_locked || lock_bytes(handle, FLAGS, lock_writes, 1) == 0) return;
+    CloseHandle(opening->handle); /* another writer has the lock by now */
+    opening->handle = NULL;
+    opening->is_locked = false;
 }
 
 /* ---- The functions of the header ---- */
