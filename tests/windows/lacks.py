@@ -9,7 +9,7 @@ LACKS = {
         "Attributes.test_refusals"],
     "a signal ends a program of wine, or is lost while it starts": [
         "Interrupted.*", "Held.*", "Signals.*", "EveryCommand.*", "Answers.test_signals",
-        "Progress.test_inside_one_chunk", "Progress.test_unknown_total"],
+        "Large.test_interrupted", "Progress.test_inside_one_chunk", "Progress.test_unknown_total"],
     "wine cannot examine a pipe of Linux": [
         "Follow.test_both", "Follow.test_killed", "Follow.test_time", "Marks.test_named_pipes"],
     "wine draws a terminal of Linux itself": [
