@@ -85,12 +85,10 @@ static inline void cv_windows_leave_block(const int *used)
 
 typedef struct cv_windows_parked cv_windows_parked;
 
-/* Waits until no handle is in use, and closes all at or below `path`, which begins with \\?\. Call
- * outside of enter, and cv_windows_unpark afterwards, also on failure. Returns 0 or ENOMEM. */
-int cv_windows_park(const wchar_t *path, cv_windows_parked **out);
-
-/* Likewise with those of one file, on a file system that replaces no open file. */
-int cv_windows_park_file(const cv_file_info *info, cv_windows_parked **out);
+/* Waits until no handle is in use, and closes all at or below `path`, which begins with \\?\; if `file` is
+ * not NULL, those of this file, whatever path they have. Call outside of enter, and cv_windows_unpark or
+ * cv_windows_drop afterwards, also on failure. Returns 0 or ENOMEM. */
+int cv_windows_park(const wchar_t *path, const cv_file_info *file, cv_windows_parked **out);
 
 /* Instead of cv_windows_unpark, if the files are gone: their openings have ESTALE from then on. */
 void cv_windows_drop(cv_windows_parked *parked);

@@ -705,7 +705,7 @@ static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool repl
     wchar_t *before = cv_windows_path_of(handle);
     if (!before) return ENOMEM;
     cv_windows_parked *parked;
-    int error = cv_windows_park(before, &parked);
+    int error = cv_windows_park(before, NULL, &parked);
     if (!error) error = rename_open(handle, dir, to, replaces);
     cv_windows_unpark(parked, handle, before);
     cv_windows_release(before);
@@ -733,7 +733,7 @@ static int replace_closed(HANDLE handle, cv_dir dir, const char *to)
     cv_windows_parked *parked;
     int error = find_file(dir, to, &info, &path);
     if (error) return error;
-    error = cv_windows_park_file(&info, &parked);
+    error = cv_windows_park(path, &info, &parked);
     if (!error) error = rename_open(handle, dir, to, true);
     if (error)
         cv_windows_unpark(parked, NULL, path);

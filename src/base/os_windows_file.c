@@ -175,46 +175,37 @@ static int park_one(cv_windows_opening *opening, const wchar_t *below,
     return 0;
 }
 
-static void begin_moving(cv_windows_parked **out)
-{
-    *out = NULL;
-    AcquireSRWLockExclusive(&moving);
-    entered = 1;
-}
-
 static void end_moving(void)
 {
     entered = 0;
     ReleaseSRWLockExclusive(&moving);
 }
 
-int cv_windows_park(const wchar_t *path, cv_windows_parked **out)
+/* Returns the part of the opening's path below `path`; NULL if it is elsewhere. */
+static const wchar_t *below_path(const cv_windows_opening *opening, const wchar_t *path)
 {
     size_t size = wcslen(path);
-    int error = 0;
-    begin_moving(out);
-    cv_mutex_lock(&table.lock);
-    for (int number = 1; number <= table.n_slots && !error; number++) {
-        cv_windows_opening *opening = slot_of(number)->opening;
-        if (opening && opening->handle && get_path(opening->handle, own_path) &&
-            wcsncmp(own_path, path, size) == 0 &&
-            (!own_path[size] || own_path[size] == L'\\'))
-            error = park_one(opening, own_path + size, out);
-    }
-    cv_mutex_unlock(&table.lock);
-    return error;
+    if (!get_path(opening->handle, own_path) || wcsncmp(own_path, path, size) != 0) return NULL;
+    return !own_path[size] || own_path[size] == L'\\' ? own_path + size : NULL;
 }
 
-int cv_windows_park_file(const cv_file_info *info, cv_windows_parked **out)
+static bool is_of_file(const cv_windows_opening *opening, const cv_file_info *file)
+{
+    return opening->inode == file->inode && opening->device == file->device;
+}
+
+int cv_windows_park(const wchar_t *path, const cv_file_info *file, cv_windows_parked **out)
 {
     int error = 0;
-    begin_moving(out);
+    *out = NULL;
+    AcquireSRWLockExclusive(&moving);
+    entered = 1;
     cv_mutex_lock(&table.lock);
     for (int number = 1; number <= table.n_slots && !error; number++) {
         cv_windows_opening *opening = slot_of(number)->opening;
-        if (opening && opening->handle && opening->inode == info->inode &&
-            opening->device == info->device)
-            error = park_one(opening, L"", out);
+        if (!opening || !opening->handle || (file && !is_of_file(opening, file))) continue;
+        const wchar_t *below = file ? L"" : below_path(opening, path);
+        if (below) error = park_one(opening, below, out);
     }
     cv_mutex_unlock(&table.lock);
     return error;
