@@ -10,7 +10,7 @@ import caterva
 import numpy as np
 import pytest
 from caterva import _array, _functions, _view
-from support import needs_plugins, needs_program
+from support import NUMPY_2, needs_plugins, needs_program
 
 OWNERS = (caterva.Array, caterva.View, caterva.Group, caterva.Tree)
 
@@ -38,7 +38,7 @@ def _case(test: doctest.DocTest) -> Any:
     return pytest.param(test, marks=[needs_program] * runs_it + [needs_plugins] * asks)
 
 
-@pytest.mark.skipif(np.__version__ < "2", reason="items are printed as NumPy 2 prints them")
+@pytest.mark.skipif(not NUMPY_2, reason="the examples show items as NumPy 2 prints them")
 @pytest.mark.parametrize("test", [_case(test) for test in _tests()], ids=lambda test: test.name)
 def test_examples_run(test: doctest.DocTest) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

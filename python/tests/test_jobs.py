@@ -350,7 +350,7 @@ def test_arrays_of_archives() -> None:
 
 @needs_fork
 @pytest.mark.skipif(
-    hasattr(os, "getuid") and os.getuid() != 0, reason="only root can be somebody else"
+    hasattr(os, "getuid") and os.getuid() != 0, reason="only root can become another user"
 )
 def test_a_job_of_another_user() -> None:
     folder = Path(tempfile.mkdtemp(prefix="caterva-jobs-"))  # other users cannot reach pytest's
