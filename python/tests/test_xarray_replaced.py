@@ -152,6 +152,17 @@ def test_files_of_others_stay_and_open_data_sets_are_read_on() -> None:
     assert kept["a"].values.tolist() == [1, 2] and os.listdir() == ["x.b2d"]
 
 
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("group", [None, "g", "n/m"])
+def test_what_the_new_data_set_lacks_is_gone(group: str | None) -> None:
+    for ds in (ONE, TWO, ONE.drop_vars("a"), TWO.drop_attrs()):
+        ds.to_caterva("x.b2d", group=group)
+        assert_identical(xr.open_dataset("x.b2d", group=group), ds)
+        with caterva.open_tree("x.b2d") as stored:
+            names = {e.key.rpartition("/")[2] for e in stored.entries() if e.kind == "array"}
+            assert names == set(ds.variables)
+
+
 def test_one_writer_at_a_time() -> None:
     ONE.to_caterva("x.b2d")
     with caterva.open_tree("x.b2d", "r+"), pytest.raises(BlockingIOError):
