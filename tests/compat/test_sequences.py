@@ -30,6 +30,7 @@ import tool_sequence as model
 from tool_guest import Guest
 
 SEQUENCES, MANY = 400 if LONG else 100 if SANITIZED else 250, 3000
+WINDOWS = bool(os.environ.get("CATERVA_WINDOWS"))  # under wine
 OPERATIONS = {"change": 14, "commit": 4, "state": 1, "rollback": 1, "reopen": 1, "discard": 1,
               "kill": 0.8, "compact": 0.6, "watch": 3, "python_reads": 0.6, "busy": 0.3}
 EXPECTED = [change.__name__ for change in model.CHANGES] + [
@@ -242,8 +243,10 @@ class Sequence:
         return requests
 
     def kill(self):
-        """Kills the helper between two operations, or in the middle of several."""
-        requests = self.burst() if self.rng.random() < 0.8 else []
+        """Kills the helper between two operations, or in the middle of several; not in wine in a commit
+        of a directory, whose frame wine does not replace in one step."""
+        is_amid = self.rng.random() < 0.8 and not (WINDOWS and self.spec.layout == "sparse")
+        requests = self.burst() if is_amid else []
         self.note("kill during " + "; ".join(f"{c.op} {c.words}" for c, _ in requests))
         delay = float(self.rng.uniform(0, 1.2)) * self.pace * len(requests)
         answered = self.send_and_kill(requests, delay)
