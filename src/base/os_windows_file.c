@@ -603,10 +603,14 @@ static int lock_bytes(HANDLE handle, DWORD flags, uint64_t from, uint64_t n)
     return error == ERROR_IO_PENDING ? EWOULDBLOCK : cv_windows_errno(error);
 }
 
-/* Waits for questions, which take a moment. */
+/* Waits for questions, which take a moment. The system's own wait is not used: for handles of
+ * asynchronous access wine reports success without the lock. */
 static int lock_shared(HANDLE handle, uint64_t byte)
 {
-    return lock_bytes(handle, 0, byte, 1);
+    int error;
+    while ((error = lock_bytes(handle, LOCKFILE_FAIL_IMMEDIATELY, byte, 1)) == EWOULDBLOCK)
+        Sleep(1);
+    return error;
 }
 
 #define LOCK_FILE ".caterva.lock"
