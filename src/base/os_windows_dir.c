@@ -284,8 +284,8 @@ static bool hold_replacement(void)
 /* The caller looks again while no file is replaced, and then releases `replacement`. */
 static bool wait_for_replacement(NTSTATUS status, bool *holds)
 {
-    static const NTSTATUS no_name = (NTSTATUS)0xc0000034;
-    return status == no_name && !*holds && (*holds = hold_replacement());
+    static const NTSTATUS no_name = (NTSTATUS)0xc0000034, no_file = (NTSTATUS)0xc000000f;
+    return (status == no_name || status == no_file) && !*holds && (*holds = hold_replacement());
 }
 
 /* The system has one status for a name above the path that is missing and for one of a file. */
