@@ -219,14 +219,14 @@ static void finish(scene *s, int64_t size, int64_t most, const char *what)
 
 /* ---- The bars ------------------------------------------------------------- */
 
-enum { APPENDS = 300, APPENDED = 8192, SESSIONS = 2000 };
+enum { APPENDS = 300, APPENDED = 8192 };
 
 #ifdef _WIN32
 /* No reader is forked. While a file is locked, wine keeps a descriptor of it for each handle that was
  * closed. */
-enum { COMMITS = 1000, AUDIENCES = 2 };
+enum { COMMITS = 1000, SESSIONS = 500, AUDIENCES = 2 };
 #else
-enum { COMMITS = 5000, AUDIENCES = 3 };
+enum { COMMITS = 5000, SESSIONS = 2000, AUDIENCES = 3 };
 #endif
 
 typedef struct audience {
