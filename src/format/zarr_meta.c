@@ -336,14 +336,15 @@ static void put_type(json *j, const caterva_dtype *t)
 
 /* ---- Attributes ------------------------------------------------------------------------ */
 
-/* NumPy scalars and arrays: nested lists of numbers. */
+/* NumPy scalars and arrays: nested lists of numbers. A complex number is a list of two. */
 static void put_typed(json *j, const cv_token *token)
 {
     cv_typed typed;
     bool is_array = token->ext_type == CV_EXT_ARRAY &&
                     cv_typed_parse(token->bytes, (size_t)token->number, &typed) &&
                     (typed.type.kind == 'U' ||
-                     (strchr("biuf", typed.type.kind) && typed.type.item_size <= 8));
+                     (strchr("biuf", typed.type.kind) && typed.type.item_size <= 8) ||
+                     (typed.type.kind == 'c' && typed.type.item_size <= 16));
     if (!is_array) {
         j->bad = true;
         return;
@@ -427,21 +428,22 @@ static void put_value(json *j, const void *bytes, size_t size)
     }
 }
 
-/* Gets the value if it is one number. */
-static bool number_of(const cv_zarr_attribute *a, double *out)
+/* Gets the real and the imaginary part of a value that is one number. Returns how many it has. */
+static int parts_of(const cv_zarr_attribute *a, double out[2])
 {
     cv_typed typed;
     cv_tokens tokens = cv_tokens_of(a->value, a->size);
     cv_token t = cv_token_next(&tokens);
-    if (tokens.bad) return false;
+    out[1] = 0;
+    if (tokens.bad) return 0;
     if (t.kind == CV_TOKEN_EXT && t.ext_type == CV_EXT_ARRAY) {
-        bool is_float = cv_typed_parse(t.bytes, (size_t)t.number, &typed) &&
-                        typed.n_items == 1 && typed.type.kind == 'f' &&
-                        typed.type.item_size <= 8;
-        if (is_float)
-            *out = float_of(load(typed.items, typed.type.item_size, typed.type.byte_order),
-                            typed.type.item_size);
-        return is_float;
+        if (!cv_typed_parse(t.bytes, (size_t)t.number, &typed) || typed.n_items != 1) return 0;
+        int n = typed.type.kind == 'f' ? 1 : typed.type.kind == 'c' ? 2 : 0;
+        if (n == 0 || typed.type.item_size > 8 * n) return 0;
+        int64_t size = typed.type.item_size / n;
+        for (int i = 0; i < n; i++)
+            out[i] = float_of(load(typed.items + i * size, size, typed.type.byte_order), size);
+        return n;
     }
     *out = t.kind == CV_TOKEN_REAL   ? t.real
            : t.kind == CV_TOKEN_UINT ? (double)t.number
@@ -449,17 +451,30 @@ static bool number_of(const cv_zarr_attribute *a, double *out)
     return t.kind == CV_TOKEN_REAL || t.kind == CV_TOKEN_UINT || t.kind == CV_TOKEN_INT;
 }
 
-/* xarray stores `_FillValue` of floats as base64 of the little-endian double. */
-static bool put_missing(json *j, const cv_zarr_attribute *a, const caterva_dtype *dtype)
+static void put_base64_real(json *j, double number)
 {
-    double number;
     uint64_t bits;
     uint8_t bytes[8];
-    if (!dtype || dtype->kind != 'f' || strcmp(a->name, "_FillValue") != 0) return false;
-    if (!number_of(a, &number)) return false;
     memcpy(&bits, &number, sizeof bits);
     cv_store_le64(bytes, bits);
     put_base64(j, bytes, sizeof bytes);
+}
+
+/* xarray stores `_FillValue` of floats as base64 of the little-endian double, and that of complex
+ * numbers as a list of two. */
+static bool put_missing(json *j, const cv_zarr_attribute *a, const caterva_dtype *dtype)
+{
+    double parts[2];
+    int most = !dtype ? 0 : dtype->kind == 'f' ? 1 : dtype->kind == 'c' ? 2 : 0;
+    if (most == 0 || strcmp(a->name, "_FillValue") != 0) return false;
+    int n = parts_of(a, parts);
+    if (n == 0 || n > most) return false;
+    if (most == 2) put_text(j, "[");
+    put_base64_real(j, parts[0]);
+    if (most == 1) return true;
+    put_text(j, ", ");
+    put_base64_real(j, parts[1]);
+    put_text(j, "]");
     return true;
 }
 

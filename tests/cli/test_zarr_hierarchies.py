@@ -61,6 +61,24 @@ class Hierarchies(ForeignCase):
         self.ok("convert", f"{self.path('one.nc')}::/data", self.path("array.zarr"))
         self.assertEqual(zarr.open_array(self.path("array.zarr"))[...].tolist(), [1.5, 2])
 
+    def test_missing_complex_numbers(self):
+        x = np.array([1 + 2j, np.nan, 3 - 4j], "c8")
+        ds = xarray.Dataset({"x": ("n", x, {}, {"_FillValue": np.complex64(-9 + 0.5j)})})
+        for version in (2, 3):
+            store = self.path("x%d.zarr" % version)
+            ds.to_zarr(store, zarr_format=version)
+            self.ok("convert", store, self.path("x.b2d"), "-f")
+            self.ok("convert", self.path("x.b2d"), self.path("back.zarr"), "-f")
+            with xarray.open_zarr(self.path("back.zarr")) as back:
+                self.assertEqual(back.x.encoding["_FillValue"], -9 + 0.5j)
+                np.testing.assert_array_equal(back.x, x)
+        tree = f"{self.path('x.b2d')}::/x"
+        z = '{"$array": {"dtype": "<c16", "shape": [2], "data": [[1, -0.5], [0, 2]]}}'
+        self.ok("attr", "set", tree, "z", z)
+        self.ok("convert", tree, self.path("one.zarr"))
+        self.assertEqual(zarr.open_array(self.path("one.zarr")).attrs["z"],
+                         [[1.0, -0.5], [0.0, 2.0]])
+
     def test_trees_and_groups(self):
         with h5py.File(self.path("g.h5"), "w") as file:
             file["a/b/x"] = np.arange(12.0).reshape(3, 4)

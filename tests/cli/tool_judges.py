@@ -179,7 +179,10 @@ def native(values):
 
 
 def missing(value, dtype):
-    """The item of xarray's _FillValue: floats are numbers, or the base64 of a float64."""
+    """The item of xarray's _FillValue: floats are numbers, or the base64 of a float64; complex
+    numbers are two of them."""
+    if isinstance(value, list) and len(value) == 2 and np.dtype(dtype).kind == "c":
+        return np.asarray(complex(*(missing(v, "f8") for v in value)), dtype)
     if isinstance(value, str) and len(value) == 12:
         value = np.frombuffer(base64.b64decode(value), "<f8")[0]
     return np.asarray(value, dtype)
@@ -200,7 +203,7 @@ def zarr_files(a, b):
             if name not in x.attrs or name not in y.attrs:
                 yield key, name, "only one file has it"
             elif plain(x.attrs[name]) != plain(y.attrs[name]) and not (
-                    name == "_FillValue" and isinstance(x, zarr.Array) and x.dtype.kind == "f" and
+                    name == "_FillValue" and isinstance(x, zarr.Array) and x.dtype.kind in "fc" and
                     equal(*(missing(t.attrs[name], x.dtype) for t in (x, y)))):
                 yield key, name, "%s became %s" % (plain(x.attrs[name]), plain(y.attrs[name]))
         if type(x) is not type(y):
