@@ -243,7 +243,7 @@ static cli_exit set_labels(const reader *r, foreign_node *node)
     return CLI_OK;
 }
 
-/* Sets the attribute of the limits of axes, if the growing dimensions are not all. */
+/* Sets the attribute of the limits of axes, if they are not those of the growing dimensions. */
 static cli_exit set_maxshape(const reader *r, foreign_node *node)
 {
     value_list list = {0};
@@ -252,9 +252,8 @@ static cli_exit set_maxshape(const reader *r, foreign_node *node)
     size_t head = values_begin(&list, CATERVA_VALUE_LIST);
     for (int d = 0; d < own->ndim; d++) {
         const scale *s = scale_of(r, own, d);
-        bool is_unlimited = own->most[d] == H5S_UNLIMITED;
-        any = any || (own->most[d] != own->extent[d] && !(is_unlimited && s && s->grows));
-        if (is_unlimited)
+        any = any || own->most[d] != (s && s->grows ? H5S_UNLIMITED : own->extent[d]);
+        if (own->most[d] == H5S_UNLIMITED)
             values_add_nil(&list);
         else
             values_add_int(&list, (int64_t)own->most[d]);

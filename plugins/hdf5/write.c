@@ -675,16 +675,16 @@ static bool is_growing(const writer *w, const foreign_node *node, int d)
     return false;
 }
 
-/* Returns to which length an axis may grow: `_maxshape` has limits that are no dimensions'. */
+/* Returns to which length an axis may grow: that in `_maxshape`, otherwise that of its dimension. */
 static hsize_t most_of(const writer *w, const foreign_node *node, int d)
 {
     packed_value key, limit;
     size_t at = 0, pos = 0;
     caterva_value v = CATERVA_VALUE_INIT;
     const hsize_t length = (hsize_t)node->shape[d];
-    if (is_growing(w, node, d)) return H5S_UNLIMITED;
     for (int i = 0; i <= d; i++)
-        if (!values_next(values_of(node, H5_MAXSHAPE), &at, &key, &limit)) return length;
+        if (!values_next(values_of(node, H5_MAXSHAPE), &at, &key, &limit))
+            return is_growing(w, node, d) ? H5S_UNLIMITED : length;
     if (caterva_value_next(limit.bytes, limit.size, &pos, &v, NULL) != CATERVA_OK) return length;
     if (v.kind == CATERVA_VALUE_NIL) return H5S_UNLIMITED;
     return v.kind == CATERVA_VALUE_INT && v.integer > node->shape[d] ? (hsize_t)v.integer : length;

@@ -440,10 +440,8 @@ class _Reader:
         v.dims = dims + [None] * (len(lengths) - len(dims)) if shape else None
         if any(labels):
             v.attrs["_labels"] = labels
-        grown = [d is not None and d.grows for d in s.dimensions]
-        if any(
-            m != n and not (m is None and g) for n, m, g in zip(shape, most, grown, strict=True)
-        ):
+        limits = zip(shape, s.dimensions, strict=True)
+        if most != tuple(None if d is not None and d.grows else n for n, d in limits):
             v.attrs["_maxshape"] = list(most)
 
     def meant(self, group: str, name: str) -> _Dimension | None:

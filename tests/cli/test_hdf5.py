@@ -214,10 +214,16 @@ class Hdf5(ForeignCase):
                 file.create_dataset(name, (3, 4), "f4", maxshape=most, chunks=(2, 4))[:] = 1
             file["a"].dims[0].label = "n"
             file.create_dataset("d", (3,), "f4", maxshape=(None,))
+            file["d"].make_scale("d")
+            for name, most in (("e", (3, 4)), ("f", (None, 4)), ("g", (9, 4))):
+                file.create_dataset(name, (3, 4), "f4", maxshape=most, chunks=(2, 4))[:] = 1
+                file[name].dims[0].attach_scale(file["d"])
         tree, err = self.there(path)
         self.assertEqual(err, "")
         self.assertEqual(self.attributes(tree / "y.b2nd")["dims"], ["y", "x"])
         self.assertEqual(self.attributes(tree / "a.b2nd")["_maxshape"], [None, 10])
+        self.assertEqual(self.attributes(tree / "e.b2nd")["_maxshape"], [3, 4])
+        self.assertNotIn("_maxshape", self.attributes(tree / "f.b2nd"))
         self.same_files(path, self.back(path))
 
     def test_scales_in_other_groups(self):
