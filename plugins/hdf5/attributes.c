@@ -269,7 +269,8 @@ typedef struct attributes {
 static cli_exit add_type(attributes *all, const char *name, const attribute *a)
 {
     const h5_type *t = &a->items;
-    bool is_fill = strcmp(name, "_FillValue") == 0 && H5Tequal(a->type, all->type) > 0;
+    bool is_fill = strcmp(name, "_FillValue") == 0 && H5Tequal(a->type, all->type) > 0 &&
+                   (!t->text || t->item_size == 1); /* as put_fill restores it */
     size_t size = 0;
     const char *text = t->text && !is_null(a) && a->ndim == 0 ? text_of(a, 0, &size) : NULL;
     bool has_zero = text && memchr(text, '\0', size);

@@ -212,7 +212,8 @@ class _Reader:
             return np.asarray(value) if typed and np.ndim(value) == 0 else plain(value)
         text = string.encoding + ("" if string.length is None else f" {string.length}")
         is_default = text == "utf-8" and not is_null and ndim < 2
-        if not (is_default or self.is_netcdf or (name == "_FillValue" and is_same)):
+        is_fill = name == "_FillValue" and is_same and string.length == 1
+        if not (is_default or self.is_netcdf or is_fill):
             types[name] = "null " * is_null + text
         if is_null:
             return "" if self.is_netcdf else None

@@ -267,7 +267,9 @@ class Hdf5(ForeignCase):
             for name, dtype, fill in (
                     ("a", "f2", np.int64(-9185995096174843832)), ("b", ">u2", np.int32(-5)),
                     ("c", ">u2", np.array([18], ">u2")), ("d", "f4", 1.5), ("e", "f8", 1.5),
-                    ("f", "i8", np.int64(3)), ("g", "i2", np.array([1, 2], "i2"))):
+                    ("f", "i8", np.int64(3)), ("g", "i2", np.array([1, 2], "i2")),
+                    ("h", "S3", np.bytes_(b"abc")), ("i", "S3", np.bytes_(b"ab")),
+                    ("j", "S1", np.bytes_(b"a"))):
                 file[name] = np.zeros(3, dtype)
                 file[name].attrs["_FillValue"] = fill
         self.same_files(path, self.back(path))
