@@ -457,7 +457,7 @@ class RandomFiles(Case):
                 self.assertFalse(arguments[-1].exists())
                 return "refused", [], told
         found = list(judge(path, back))
-        silent = [f for f in found if not is_named(f[0], f[1], told)]
+        silent = [f for f in found if not is_named(f, told)]
         return ("silent" if silent else "named" if found else "identical"), silent, told
 
     def check(self, kind, end, make, judge):

@@ -101,8 +101,8 @@ class RoundTrips(Case):
             self.assertIn(status, (3, 4, 5), (path, second))
             return "not written", [second.strip().splitlines()[-1].replace(str(back), "the file")]
         found = list(judge(path, back))
-        silent = ["%s %s: %s" % (key, name or "", what) for key, name, what in found
-                  if not is_named(key, name, first + second)]
+        silent = ["%s %s: %s" % (f[0], f[1] or "", f[2]) for f in found
+                  if not is_named(f, first + second)]
         if silent:
             return "silent", silent
         reasons = (line.split(": ", 3)[-1] for line in (first + second).splitlines())

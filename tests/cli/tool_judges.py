@@ -224,14 +224,17 @@ def zarr_files(a, b):
 # ---- Sentences ---------------------------------------------------------------------------------
 
 
-def is_named(key, attribute, warnings):
+def is_named(difference, warnings):
     """Whether a sentence is about the difference: about the attribute, or about the object or one that
-    it is in."""
+    it is in. HDF5 keeps dimensions in attributes."""
+    key, attribute, what = difference
     above = ["/"] if key == "/" else [key[:i] for i in range(1, len(key) + 1)
                                        if i == len(key) or key[i] == "/"]
     for line in warnings.splitlines():
         if attribute and f": {key}: " in line and (attribute in line or "its attributes" in line or
                                                    f": {key}: a dataset " in line):
+            return True
+        if what == "dimensions" and f": {key}: its attributes, " in line:
             return True
         if any(f": {k}: " in line for k in above) and not attribute and "attribute" not in line:
             return True
