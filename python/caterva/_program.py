@@ -10,8 +10,9 @@ import re
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 from collections.abc import Sequence
+from typing import IO
 
 from ._errors import Error, Status, make
 from ._options import Progress
@@ -47,7 +48,7 @@ def _failure(status: int, message: str, place: str, target: str | None) -> Error
     return make(Status.ENOTFOUND if is_missing else Status.EIO, number, -1, message, place)
 
 
-def _stop(program: subprocess.Popen[str]) -> None:
+def _stop(program: subprocess.Popen[bytes]) -> None:
     """Ask the program to stop, which deletes what it has begun, and wait; a second interruption
     makes it do so at once."""
     while program.poll() is None:
@@ -59,18 +60,17 @@ def _stop(program: subprocess.Popen[str]) -> None:
             program.wait()
 
 
-def _follow(lines: int, progress: Progress | None) -> bool:
+def _follow(lines: IO[str], progress: Progress | None) -> bool:
     """Pass progress on until the program ends. Returns whether the function wants to stop."""
     done = total = base = 0
-    with open(lines, encoding="ascii") as file:
-        for line in file:
-            now, size = map(int, line.split())
-            if now == 0:  # the next array begins
-                base = done
-                continue
-            done, total = max(done, base + min(now, size)), max(total, base + size)
-            if progress is not None and done < total and progress(done, total):
-                return True  # the end is reported once, below: more arrays may follow
+    for line in lines:
+        now, size = map(int, line.split())
+        if now == 0:  # the next array begins
+            base = done
+            continue
+        done, total = max(done, base + min(now, size)), max(total, base + size)
+        if progress is not None and done < total and progress(done, total):
+            return True  # the end is reported once, below: more arrays may follow
     if progress is not None:
         progress(total, total)
     return False
@@ -84,6 +84,31 @@ def _environment() -> dict[str, str]:
     return {"HDF5_PLUGIN_PATH": os.path.join(os.path.dirname(found.origin), "plugins")}
 
 
+def _start(words: Sequence[str], said: IO[str], writing: int) -> subprocess.Popen[bytes]:
+    """Start the program. Its messages go to `said`, its progress to `writing`, which is closed
+    here."""
+    from .__main__ import find_program
+
+    posix = sys.platform != "win32"
+    try:
+        return subprocess.Popen(
+            [str(find_program()), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env=os.environ
+            | _environment()
+            | ({"CATERVA_PROGRESS_FD": str(writing)} if posix else {}),
+            pass_fds=(writing,) if posix else (),
+            restore_signals=False,  # SIGPIPE stays ignored: see cli/terminal/progress.c
+            process_group=0
+            if posix
+            else None,  # Ctrl-C is for this process, which passes it on
+        )
+    finally:
+        os.close(writing)
+
+
 def run(
     words: Sequence[str],
     place: str,
@@ -95,52 +120,25 @@ def run(
     The exception for a failure is about `place`, or about the target. An exception or a true
     value of `progress` stops the program, as Ctrl-C does; nothing half-made is left.
     """
-    from .__main__ import find_program
-
-    posix = sys.platform != "win32"
-    reading, writing = os.pipe() if posix else (-1, -1)
-    try:
-        program = subprocess.Popen(
-            [str(find_program()), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="backslashreplace",
-            env=os.environ
-            | _environment()
-            | ({"CATERVA_PROGRESS_FD": str(writing)} if posix else {}),
-            pass_fds=(writing,) if posix else (),
-            restore_signals=False,  # SIGPIPE stays ignored: see cli/terminal/progress.c
-            process_group=0
-            if posix
-            else None,  # Ctrl-C is for this process, which passes it on
-        )
-    except BaseException:
-        if posix:
-            os.close(reading)
-        raise
-    finally:
-        if posix:
-            os.close(writing)
-    messages: list[str] = []
-    listener = threading.Thread(target=lambda: messages.extend(program.stderr or ()))
-    listener.start()
-    stopped = False
-    try:
-        stopped = posix and _follow(reading, progress)
-        if not stopped:
-            program.wait()
-    finally:
-        _stop(program)
-        listener.join()
-        if program.stderr is not None:
-            program.stderr.close()
+    # An interruption can come at any line. The program also stops if nobody reads its progress.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as said:
+        reading, writing = os.pipe()
+        program = None
+        with open(reading, encoding="ascii") as lines:
+            try:
+                program = _start(words, said, writing)
+                stopped = sys.platform != "win32" and _follow(lines, progress)
+                if not stopped:
+                    program.wait()
+            finally:
+                if program is not None:
+                    _stop(program)
+        said.seek(0)
+        sentences = [line.rstrip("\n") for line in said]
     if stopped:
         raise make(
             Status.ESTOPPED, 0, -1, "the progress function stopped the conversion", place
         )
-    sentences = [m.rstrip("\n") for m in messages]
     losses = [s.removeprefix(_WARNING) for s in sentences if s.startswith(_WARNING)]
     if program.returncode != 0:
         last = next((s for s in reversed(sentences) if not s.startswith(_WARNING)), "")

@@ -14,6 +14,7 @@ from typing import Any
 import caterva
 import numpy as np
 import pytest
+from caterva import _program
 from support import PATIENCE, needs_plugins, needs_program
 
 pytestmark = needs_program
@@ -227,6 +228,53 @@ def test_an_interrupted_or_killed_python_leaves_nothing(ending: str) -> None:
     while left() and time.monotonic() < deadline:  # a program without its parent stops itself
         time.sleep(0.05)
     assert left() == [] and not os.path.exists("x.b2nd")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C reaches the program itself")
+def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save("x.npy", RNG.random((1500, 1000)))
+    words = ["convert", "--codec", "zstd", "--level", "9", "--threads", "1", "x.npy", "x.b2nd"]
+    programs: list[subprocess.Popen[Any]] = []
+
+    class Program(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            programs.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Program)
+    traced = {_program.run.__code__, _program._start.__code__}
+
+    def interrupted_at(line: int) -> bool:
+        seen, had_ended = 0, True
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal seen, had_ended
+            seen += event == "line" and frame.f_code in traced
+            if seen == line and event == "line":
+                had_ended = "stopped" in frame.f_locals
+                raise KeyboardInterrupt
+            return trace if frame.f_code in traced else None
+
+        programs.clear()
+        Path("x.b2nd").unlink(missing_ok=True)
+        previous = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            _program.run(words, "x.npy")
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(previous)
+            for program in programs:
+                status = program.wait(PATIENCE)
+                assert had_ended or (status != 0 and not os.path.exists("x.b2nd")), line
+            assert left() == []
+        return False
+
+    line = 1
+    while interrupted_at(line):
+        line += 1
+    assert line > 20 and np.array_equal(caterva.load("x.b2nd"), np.load("x.npy"))
 
 
 @no_progress
