@@ -241,7 +241,7 @@ time.sleep(0.05 * random.random())
 
 def test_the_interpreter_ends_beside_daemons_that_read(server: Any) -> None:
     for _ in range(8):
-        run_program(ENDS_BESIDE_READERS, ".", server.url("/a.b2nd"))
+        assert run_program(ENDS_BESIDE_READERS, ".", server.url("/a.b2nd")).stderr == ""
 
 
 ENDS_BEHIND_REQUESTS = """

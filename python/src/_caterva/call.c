@@ -3,6 +3,7 @@
  * Python is not called: signals are handled on the calling thread only. */
 #include "call.h"
 
+#include "foreign.h"
 #include "source.h"
 
 #include <string.h>
@@ -154,7 +155,9 @@ int call_end(module_state *state, call *c, caterva_status status)
     if (result < 0 && has_detail) add_note(&c->err);
     if (result < 0 || status == CATERVA_OK) return result;
     c->err.code = status;
-    return raise_error(state, &c->err, c->place);
+    if (!foreign_was_refused()) return raise_error(state, &c->err, c->place);
+    PyErr_SetNone(PyExc_SystemExit); /* ends a daemon thread without a traceback */
+    return -1;
 }
 
 void call_report(PyObject *type)

@@ -40,7 +40,7 @@ typedef struct call {
 void call_begin(call *c, const void *owner, PyObject *progress);
 
 /* Ends the call and takes the GIL back. Returns 0, or -1 with the exception of the status, of a
- * signal handler or of the progress function. */
+ * signal handler or of the progress function; at the interpreter's end that may be SystemExit. */
 int call_end(module_state *state, call *c, caterva_status status);
 
 /* Returns the caterva_progress for options. `context` is NULL for array handles, CALL_TREE for

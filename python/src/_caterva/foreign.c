@@ -17,7 +17,8 @@ static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static PyInterpreterState *interpreter; /* the main one, see module.c         */
 static int n_inside;                    /* threads with a state of make_state */
 static bool is_over;                    /* no further thread may enter        */
-static _Thread_local bool is_inside;
+static bool was_refused;                /* since then a thread has tried      */
+static _Thread_local bool is_inside, is_last;
 
 /* Makes and counts a thread state for this thread. Returns NULL if it may not enter Python. */
 static PyThreadState *make_state(void)
@@ -26,8 +27,17 @@ static PyThreadState *make_state(void)
     PyThreadState *made = is_over || !interpreter ? NULL : PyThreadState_New(interpreter);
     is_inside = made != NULL;
     n_inside += is_inside;
+    was_refused |= is_over;
     pthread_mutex_unlock(&lock);
     return made;
+}
+
+bool foreign_was_refused(void)
+{
+    pthread_mutex_lock(&lock);
+    bool refused = was_refused && !is_last;
+    pthread_mutex_unlock(&lock);
+    return refused;
 }
 
 foreign foreign_enter(void)
@@ -71,7 +81,7 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
     PyThreadState *thread = PyEval_SaveThread();
     caterva_background_hold();
     pthread_mutex_lock(&lock);
-    is_over = true;
+    is_over = is_last = true;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += PATIENCE;
     while (n_inside > is_inside && !pthread_cond_timedwait(&left, &lock, &until)) continue;

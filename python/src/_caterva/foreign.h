@@ -20,6 +20,10 @@ typedef struct foreign {
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 
+/* Whether a failed call of this thread may have lacked a function of Python: the interpreter is shutting
+ * down and has refused a thread of the library. False on the thread that shuts it down. */
+bool foreign_was_refused(void);
+
 /* Adds hooks: a fork waits for background reads, and exit for the threads that entered. Call once
  * per process, with the GIL. Returns -1 with an exception. */
 int foreign_init(void);
