@@ -437,12 +437,14 @@ static int parts_of(const cv_zarr_attribute *a, double out[2])
     out[1] = 0;
     if (tokens.bad) return 0;
     if (t.kind == CV_TOKEN_EXT && t.ext_type == CV_EXT_ARRAY) {
-        if (!cv_typed_parse(t.bytes, (size_t)t.number, &typed) || typed.n_items != 1) return 0;
+        if (!cv_typed_parse(t.bytes, (size_t)t.number, &typed) || typed.n_items != 1)
+            return 0;
         int n = typed.type.kind == 'f' ? 1 : typed.type.kind == 'c' ? 2 : 0;
         if (n == 0 || typed.type.item_size > 8 * n) return 0;
         int64_t size = typed.type.item_size / n;
         for (int i = 0; i < n; i++)
-            out[i] = float_of(load(typed.items + i * size, size, typed.type.byte_order), size);
+            out[i] =
+                float_of(load(typed.items + i * size, size, typed.type.byte_order), size);
         return n;
     }
     *out = t.kind == CV_TOKEN_REAL   ? t.real
