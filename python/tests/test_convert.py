@@ -242,6 +242,14 @@ def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.Monke
             programs.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Program)
+    follow, ended = _program._follow, threading.Event()
+
+    def followed(*args: Any) -> bool:
+        stopped = follow(*args)
+        ended.set()
+        return stopped
+
+    monkeypatch.setattr(_program, "_follow", followed)
     traced = {_program.run.__code__, _program._start.__code__}
 
     def interrupted_at(line: int) -> bool:
@@ -251,11 +259,12 @@ def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.Monke
             nonlocal seen, had_ended
             seen += event == "line" and frame.f_code in traced
             if seen == line and event == "line":
-                had_ended = "stopped" in frame.f_locals
+                had_ended = ended.is_set()
                 raise KeyboardInterrupt
             return trace if frame.f_code in traced else None
 
         programs.clear()
+        ended.clear()
         Path("x.b2nd").unlink(missing_ok=True)
         previous = sys.gettrace()
         sys.settrace(trace)

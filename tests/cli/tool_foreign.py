@@ -51,6 +51,29 @@ def library_crashes(status, err):
         re.search(r"/lib(hdf5|netcdf)", others[0]) is not None
 
 
+READ_LENGTHS = """
+import sys, h5py
+def read(_, node):
+    for each in [node] if isinstance(node, h5py.Dataset) else []:
+        try:
+            if each.dtype.kind == "O" and each.size < 10**6: each[()]
+        except Exception: pass
+with h5py.File(sys.argv[1]) as file: file.visititems(read)
+"""
+
+
+def hdf5_takes(path):
+    """Memory in KiB that h5py takes for the texts and sequences of a file: libhdf5 allocates the lengths
+    that a damaged file claims."""
+    child = subprocess.Popen([sys.executable, "-c", READ_LENGTHS, path], stderr=subprocess.DEVNULL)
+    clock = threading.Timer(100, child.kill)
+    clock.start()
+    status, used = os.wait4(child.pid, 0)[1:]
+    clock.cancel()
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_maxrss
+
+
 def sentences(err):
     """How many lines a run printed, without warnings."""
     return sum(1 for line in err.splitlines() if "warning: " not in line and "WARNING: " not in line)
@@ -123,7 +146,10 @@ class ForeignCase(Case):
         self.assertLess(used.ru_utime + used.ru_stime, 100, (arguments, err))
         if "bad global heap" in err: # libhdf5 allocates what the heap claims
             return True
-        self.assertLess(used.ru_maxrss, (3 if SANITIZED else 1) << 20, (arguments, err))
+        limit = (3 if SANITIZED else 1) << 20
+        if used.ru_maxrss >= limit and path.suffix in (".h5", ".nc") and hdf5_takes(path) >= 1 << 20:
+            return True
+        self.assertLess(used.ru_maxrss, limit, (arguments, err))
         self.assertEqual(set(self.names()) - before - {".known", ".errors"},
                          {out.name} - before if status == 0 else set(), (arguments, err))
         return failed
