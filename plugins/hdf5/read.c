@@ -243,7 +243,7 @@ static cli_exit set_labels(const reader *r, foreign_node *node)
     return CLI_OK;
 }
 
-/* Sets the attribute of the limits of axes, if they are not those of the growing dimensions. */
+/* Sets `_maxshape` if the limit of an axis differs from that of its dimension. */
 static cli_exit set_maxshape(const reader *r, foreign_node *node)
 {
     value_list list = {0};

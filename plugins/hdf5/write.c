@@ -675,7 +675,7 @@ static bool is_growing(const writer *w, const foreign_node *node, int d)
     return false;
 }
 
-/* Returns to which length an axis may grow: that in `_maxshape`, otherwise that of its dimension. */
+/* Returns the maximum length of an axis: from `_maxshape`, or else from its dimension. */
 static hsize_t most_of(const writer *w, const foreign_node *node, int d)
 {
     packed_value key, limit;

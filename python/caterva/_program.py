@@ -120,7 +120,7 @@ def run(
     The exception for a failure is about `place`, or about the target. An exception or a true
     value of `progress` stops the program, as Ctrl-C does; nothing half-made is left.
     """
-    # An interruption can come at any line. The program also stops if nobody reads its progress.
+    # If KeyboardInterrupt is raised before `program` is set, closing the pipe stops the program.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as said:
         reading, writing = os.pipe()
         program = None

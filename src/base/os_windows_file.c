@@ -603,8 +603,8 @@ static int lock_bytes(HANDLE handle, DWORD flags, uint64_t from, uint64_t n)
     return error == ERROR_IO_PENDING ? EWOULDBLOCK : cv_windows_errno(error);
 }
 
-/* Waits for questions, which take a moment. The system's own wait is not used: for handles of
- * asynchronous access wine reports success without the lock. */
+/* Retries until the lock is free: is_locked holds it only for a moment. LockFileEx does not wait
+ * here, because on overlapped handles wine then reports success without the lock. */
 static int lock_shared(HANDLE handle, uint64_t byte)
 {
     int error;

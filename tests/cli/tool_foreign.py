@@ -63,8 +63,8 @@ with h5py.File(sys.argv[1]) as file: file.visititems(read)
 
 
 def hdf5_takes(path):
-    """Memory in KiB that h5py takes for the texts and sequences of a file: libhdf5 allocates the lengths
-    that a damaged file claims."""
+    """Returns the memory in KiB that h5py needs to read the texts and sequences of a file. libhdf5
+    allocates the length that a damaged file claims."""
     child = subprocess.Popen([sys.executable, "-c", READ_LENGTHS, path], stderr=subprocess.DEVNULL)
     clock = threading.Timer(100, child.kill)
     clock.start()

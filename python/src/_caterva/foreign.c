@@ -17,7 +17,7 @@ static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static PyInterpreterState *interpreter; /* the main one, see module.c         */
 static int n_inside;                    /* threads with a state of make_state */
 static bool is_over;                    /* no further thread may enter        */
-static bool was_refused;                /* since then a thread has tried      */
+static bool was_refused;                /* a thread, since is_over was set    */
 static _Thread_local bool is_inside, is_last;
 
 /* Makes and counts a thread state for this thread. Returns NULL if it may not enter Python. */

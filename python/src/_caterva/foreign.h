@@ -20,8 +20,8 @@ typedef struct foreign {
 foreign foreign_enter(void);
 void foreign_leave(foreign f);
 
-/* Whether a failed call of this thread may have lacked a function of Python: the interpreter is shutting
- * down and has refused a thread of the library. False on the thread that shuts it down. */
+/* Returns whether the interpreter is shutting down and has refused a thread of the library: a call of
+ * this thread may have failed for that. False on the thread that shuts the interpreter down. */
 bool foreign_was_refused(void);
 
 /* Adds hooks: a fork waits for background reads, and exit for the threads that entered. Call once
