@@ -120,7 +120,7 @@ def run(
     The exception for a failure is about `place`, or about the target. An exception or a true
     value of `progress` stops the program, as Ctrl-C does; nothing half-made is left.
     """
-    # If KeyboardInterrupt is raised before `program` is set, closing the pipe stops the program.
+    # Closing the pipe stops a program that was started before `program` could be set.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as said:
         reading, writing = os.pipe()
         program = None
