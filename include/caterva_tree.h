@@ -154,8 +154,8 @@ CATERVA_API caterva_status caterva_tree_create(const char *path,
  * caterva_close or caterva_discard.
  *
  * - CATERVA_EEXIST: the key is a group, or exists and `options` do not set overwrite; or a
- *   part of the key is an array. Pending arrays and attributes of this handle count as
- *   existing.
+ *   part of the key is an array; or a key differs only in case, and the file system ignores
+ *   case. Pending arrays and attributes of this handle count as existing.
  * - CATERVA_EBUSY: the array that would be overwritten is open for writing, also if it is a
  *   new one that is not committed yet.
  * - CATERVA_EINVAL: a name in the key begins with a dot, which hides it, or is one of
@@ -299,8 +299,10 @@ typedef struct caterva_tree_verify_options {
     void (*on_damage)(void *context, const char *key, const caterva_damage *damage);
     /* Called after each member; return non-zero to stop: CATERVA_ESTOPPED. */
     int (*on_member)(void *context, const caterva_tree_member *member);
-    void *context;             /* of the functions above */
-    caterva_progress progress; /* counts stored bytes    */
+    void *context;             /* of all functions here */
+    caterva_progress progress; /* counts stored bytes   */
+    /* Called first, for each key that differs from `other` only in the case of ASCII letters. */
+    void (*on_case_collision)(void *context, const char *key, const char *other);
 } caterva_tree_verify_options;
 #define CATERVA_TREE_VERIFY_INIT CATERVA_INIT_(caterva_tree_verify_options)
 
@@ -311,6 +313,7 @@ typedef struct caterva_tree_verify_result {
     int64_t damages;
     int64_t unsealed_members; /* `sealed` 0: wrong bytes that decode are missed   */
     int64_t skipped_members;  /* not checked, and not counted as damaged          */
+    int64_t case_collisions;  /* calls of on_case_collision; not damage           */
 } caterva_tree_verify_result;
 #define CATERVA_TREE_VERIFY_RESULT_INIT CATERVA_INIT_(caterva_tree_verify_result)
 
@@ -328,6 +331,9 @@ typedef struct caterva_tree_verify_result {
  * header has an unknown feature, from a newer version or a flipped bit. Frames that are not
  * arrays, with a structure unknown to this library, are not damage. References to other
  * places and the contents of python-blosc2's own objects are not checked.
+ *
+ * Keys that differ only in case are reported too, and are not damage. A directory cannot have
+ * both where the file system ignores case, as on Windows and macOS.
  *
  * Damage is reported through the functions in `options` and `result`; the status is
  * CATERVA_OK if the check ran to its end. A member that cannot be read is not damage, and

@@ -152,6 +152,14 @@ static int on_member(void *context, const caterva_tree_member *m)
     return cli_interrupted();
 }
 
+static void on_case_collision(void *context, const char *key, const char *other)
+{
+    const verification *v = context;
+    cli_warn("%s: %s and %s differ only in case: a directory cannot have both where case is "
+             "ignored, as on Windows and macOS",
+             cli_show_place(v->part->path).text, other, key);
+}
+
 /* ---- The whole tree --------------------------------------------------------------------- */
 
 static cli_exit verify(verification *v)
@@ -163,6 +171,7 @@ static cli_exit verify(verification *v)
     o.threads = (int)v->args->threads;
     o.on_damage = on_damage;
     o.on_member = on_member;
+    o.on_case_collision = on_case_collision;
     o.context = v;
     o.progress = progress_of(&v->bar);
     progress_start(&v->bar, v->args, 0);

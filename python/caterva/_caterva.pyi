@@ -243,7 +243,13 @@ class Tree:
     def _move(self, key: str, to: str, /) -> None: ...
     def _verify(
         self, group: str | None, quick: bool, threads: int, progress: Progress | None, /
-    ) -> tuple[int, int, int, list[tuple[str, str, bool, tuple[int, int, int, _Places]]]]: ...
+    ) -> tuple[
+        int,
+        int,
+        int,
+        list[tuple[str, str, bool, tuple[int, int, int, _Places]]],
+        list[tuple[str, str]],
+    ]: ...
     def _pack(
         self,
         path: str,

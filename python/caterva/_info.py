@@ -246,6 +246,9 @@ class TreeReport(Outcome):
     """Members whose bytes were not checked (compressed, encrypted, or elsewhere)."""
     members: tuple[Verified, ...]
     """The damaged members."""
+    case_collisions: tuple[tuple[str, str], ...] = ()
+    """Pairs of keys that differ only in case, which is not damage. A directory cannot have both
+    where the file system ignores case, as on Windows and macOS."""
 
     @property
     def ok(self) -> bool:
@@ -262,13 +265,17 @@ class TreeReport(Outcome):
 
 
 def tree_report_of(
-    n: int, unsealed: int, skipped: int, members: list[tuple[Any, ...]]
+    n: int,
+    unsealed: int,
+    skipped: int,
+    members: list[tuple[Any, ...]],
+    alike: list[tuple[str, str]],
 ) -> TreeReport:
     """Convert what the extension reports of verifying a tree."""
     damaged = (
         Verified(key, kind, sealed, make_report(*found)) for key, kind, sealed, found in members
     )
-    return TreeReport(n, unsealed, skipped, tuple(damaged))
+    return TreeReport(n, unsealed, skipped, tuple(damaged), tuple(alike))
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,16 @@ def test_verify_counts_what_it_does_not_look_at() -> None:
     assert t["g"].verify().n_skipped == 1
 
 
+def test_verify_lists_keys_that_differ_only_in_case() -> None:
+    made()
+    with zipfile.ZipFile("case.b2z", "w") as archive:
+        for key in ("T", "t", "g/x", "G/x", "other"):
+            archive.write("t.b2d/x.b2nd", f"{key}.b2nd")
+    report = caterva.open_tree("case.b2z").verify()
+    assert report and report.case_collisions == (("/T", "/t"), ("/G", "/g"))
+    assert caterva.open_tree("t.b2d").verify().case_collisions == ()
+
+
 def test_a_member_with_a_damaged_header_is_not_passed_over() -> None:
     made()
     with open("t.b2d/x.b2nd", "r+b") as file:

@@ -15,6 +15,7 @@
 #include <caterva_tree.h>
 #include <caterva_upkeep.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { STORED = 0 }; /* compression method of uncompressed members */
@@ -396,9 +397,64 @@ static int64_t count_checksums(const verification *v, const char *group)
     return bytes;
 }
 
+/* ---- Keys that differ only in case ------------------------------------------------------ */
+
+static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c; }
+
+static int compare_ignoring_case(const char *a, const char *b)
+{
+    while (*a && lower(*a) == lower(*b)) a++, b++;
+    return (lower(*a) > lower(*b)) - (lower(*a) < lower(*b));
+}
+
+static bool is_group(const caterva_tree_entry *entry)
+{
+    return entry->kind == CATERVA_TREE_GROUP;
+}
+
+/* Groups and leaves apart: a directory and a file "x.b2nd" have different names. */
+static int by_key(const void *a, const void *b)
+{
+    const caterva_tree_entry *x = *(const caterva_tree_entry *const *)a;
+    const caterva_tree_entry *y = *(const caterva_tree_entry *const *)b;
+    if (is_group(x) != is_group(y)) return is_group(x) - is_group(y);
+    int order = compare_ignoring_case(x->key, y->key);
+    return order ? order : strcmp(x->key, y->key);
+}
+
+/* Whether also the last names differ. Otherwise the groups of the keys are reported. */
+static bool collides(const caterva_tree_entry *x, const caterva_tree_entry *y)
+{
+    const char *name = strrchr(x->key, '/');
+    return is_group(x) == is_group(y) && compare_ignoring_case(x->key, y->key) == 0 &&
+           strcmp(name, y->key + (name - x->key)) != 0;
+}
+
+static cv_status report_collisions(verification *v, const caterva_tree_list *list,
+                                   cv_error *err)
+{
+    size_t n = 0;
+    if (list->n < 2) return CV_OK;
+    const caterva_tree_entry **sorted = cv_malloc(list->n * sizeof *sorted);
+    if (!sorted) return cv_fail_memory(err, list->n * sizeof *sorted, "a list of keys");
+    for (size_t i = 0; i < list->n; i++)
+        if (!list->entries[i]->embedded) sorted[n++] = list->entries[i];
+    qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 1; i < n; i++) {
+        if (!collides(sorted[i], sorted[i - 1])) continue;
+        v->result.case_collisions++;
+        if (v->options.on_case_collision)
+            v->options.on_case_collision(v->options.context, sorted[i]->key,
+                                         sorted[i - 1]->key);
+    }
+    cv_free(sorted);
+    return CV_OK;
+}
+
 static cv_status verify_list(verification *v, const caterva_tree_list *list,
                              const char *group, cv_error *err)
 {
+    CV_TRY(report_collisions(v, list, err));
     for (size_t i = 0; i < list->n; i++)
         cv_watch_expect(v->reporting, list->entries[i]->stored_bytes);
     cv_watch_expect(v->reporting, count_checksums(v, group));

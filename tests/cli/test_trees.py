@@ -131,6 +131,18 @@ class Trees(Case):
                          {"/model/temp", "/s0", "/model/__vlmeta__"})
         self.assertEqual(run("verify", f"{self.path('tree.b2d')}::/raw")[0], 0)
 
+    def test_verify_names_keys_that_differ_only_in_case(self):
+        with zipfile.ZipFile(self.path("case.b2z"), "w") as archive:
+            for name in ("T", "t", "g/x", "G/y", "model"):
+                archive.write(self.path("tree.b2d") / "time.b2nd", f"{name}.b2nd")
+        for options in ((), ("--json",), ("--short",)):
+            status, out, err = run("verify", *options, self.path("case.b2z"))
+            self.assertEqual((status, len(out.splitlines())), (0, 5))
+            self.assertEqual([line.split(": ", 3)[3].split(" differ ")[0]
+                              for line in err.splitlines()],
+                             ["/T and /t", "/G and /g"])
+        self.assertEqual(run("verify", self.tree)[2], "")
+
     def test_verify_checksums(self):
         """A wrong byte of a member that is not a frame is found by the archive's checksum."""
         with zipfile.ZipFile(self.path("n.b2z"), "w") as archive:

@@ -36,20 +36,25 @@ static void put_numbers(bytes *b, const uint64_t *values, const char *widths)
     for (int i = 0; widths[i]; i++) put_number(b, values[i], widths[i] - '0');
 }
 
+/* The checksum of zip: reflected, polynomial 0x04c11db7. */
+static uint32_t crc32_of(const zip_made_member *m)
+{
+    uint32_t crc = UINT32_MAX;
+    const uint8_t *data = m->data;
+    for (uint32_t i = 0; i < m->size; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
 static void put_local(bytes *b, const zip_made_member *m)
 {
     const char *name = m->local ? m->local : m->name;
-    uint64_t fields[] = {0x04034b50,
-                         20,
-                         (uint64_t)m->flags,
-                         (uint64_t)m->method,
-                         0,
-                         0x21,
-                         0,
-                         m->size,
-                         m->size,
-                         strlen(name),
-                         m->extra};
+    uint64_t fields[] = {0x04034b50,          20,      (uint64_t)m->flags,
+                         (uint64_t)m->method, 0,       0x21,
+                         crc32_of(m),         m->size, m->size,
+                         strlen(name),        m->extra};
     put_numbers(b, fields, "42222244422");
     put(b, name, strlen(name));
     for (uint32_t i = 0; i < m->extra; i++) put_number(b, 0, 1);
@@ -68,7 +73,7 @@ static void put_record(bytes *b, const zip_made_member *m, uint64_t pos)
                          (uint64_t)m->method,
                          0,
                          0x21,
-                         0,
+                         crc32_of(m),
                          lies ? UINT32_MAX : size,
                          lies ? UINT32_MAX : size,
                          strlen(m->name),

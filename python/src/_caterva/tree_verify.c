@@ -20,6 +20,8 @@ typedef struct verifying {
     damages found; /* in the current member */
     member *list;  /* the damaged members */
     size_t n, room;
+    char **alike; /* pairs of keys that differ only in case; owned, as are the keys */
+    size_t n_alike;
     bool lost; /* an allocation failed */
 } verifying;
 
@@ -59,6 +61,18 @@ static int on_member(void *context, const caterva_tree_member *m)
     return v->lost;
 }
 
+static void on_case_collision(void *context, const char *key, const char *other)
+{
+    verifying *v = context;
+    char **alike = realloc(v->alike, (v->n_alike + 2) * sizeof *alike);
+    v->lost = v->lost || !alike;
+    if (!alike) return;
+    v->alike = alike;
+    alike[v->n_alike++] = strdup(other);
+    alike[v->n_alike++] = strdup(key);
+    v->lost = v->lost || !alike[v->n_alike - 2] || !alike[v->n_alike - 1];
+}
+
 /* ---- Converting --------------------------------------------------------------------- */
 
 static PyObject *tuple_of(member *m)
@@ -82,8 +96,21 @@ static PyObject *list_of(verifying *v)
     return list;
 }
 
+static PyObject *pairs_of(const verifying *v)
+{
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < v->n_alike; i += 2) {
+        PyObject *one = Py_BuildValue("NN", text_of(v->alike[i]), text_of(v->alike[i + 1]));
+        if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
 static void release(verifying *v)
 {
+    for (size_t i = 0; i < v->n_alike; i++) free(v->alike[i]);
+    free(v->alike);
     damages_drop(&v->found);
     for (size_t i = 0; i < v->n; i++) {
         damages_drop(&v->list[i].found);
@@ -94,13 +121,13 @@ static void release(verifying *v)
 }
 
 /* (group or None, quick, threads, progress) to (members, unsealed members, skipped members, [(key,
- * kind's name, sealed, (checked, damaged, unverified chunks, [damages]))]). The list contains the
- * damaged members. */
+ * kind's name, sealed, (checked, damaged, unverified chunks, [damages]))], [(key, key)]). The first
+ * list contains the damaged members, the second one keys that differ only in case. */
 static PyObject *verify(PyObject *object, PyObject *args)
 {
     tree_object *self = (tree_object *)object;
     const char *group;
-    PyObject *progress, *list = NULL;
+    PyObject *progress, *list = NULL, *pairs = NULL;
     verifying v = {.list = NULL};
     caterva_tree_verify_options o = CATERVA_TREE_VERIFY_INIT;
     caterva_tree_verify_result r = CATERVA_TREE_VERIFY_RESULT_INIT;
@@ -110,6 +137,7 @@ static PyObject *verify(PyObject *object, PyObject *args)
         return NULL;
     o.on_damage = on_damage;
     o.on_member = on_member;
+    o.on_case_collision = on_case_collision;
     o.context = &v;
     o.progress = call_progress(&c);
     call_begin(&c, self, progress);
@@ -117,11 +145,15 @@ static PyObject *verify(PyObject *object, PyObject *args)
     caterva_status status = caterva_tree_verify(self->handle, group, &o, &r, &c.err);
     if (v.lost || v.found.lost) status = CATERVA_ENOMEM;
     if (call_end(self->state, &c, status) == 0) list = list_of(&v);
+    if (list) pairs = pairs_of(&v);
     tree_leave(self);
     release(&v);
-    if (!list) return NULL;
-    return Py_BuildValue("LLLN", (long long)r.members, (long long)r.unsealed_members,
-                         (long long)r.skipped_members, list);
+    if (!pairs) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    return Py_BuildValue("LLLNN", (long long)r.members, (long long)r.unsealed_members,
+                         (long long)r.skipped_members, list, pairs);
 }
 
 PyMethodDef tree_verify_methods[] = {
