@@ -7,9 +7,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -121,6 +123,25 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
 #endif
     return cv_dir_get_info(dir, name, &info) == 0 && info.device == device &&
            info.inode == inode;
+}
+
+/* macOS ignores case on its usual file systems, and has the spelling with an open file. */
+bool cv_dir_is_spelled(cv_dir dir, const char *path)
+{
+#ifdef __APPLE__
+    cv_file file = {0};
+    char found[PATH_MAX];
+    size_t size = strlen(path);
+    if (open_at(dir, path, O_EVTONLY, 0, &file.number)) return true;
+    bool has_path = fcntl(cv_posix_fd(file), F_GETPATH, found) == 0;
+    cv_file_close(&file);
+    if (!has_path || strlen(found) < size) return true;
+    const char *end = found + strlen(found) - size; /* another path if there are links */
+    return strcmp(end, path) == 0 || strcasecmp(end, path) != 0;
+#else
+    (void)dir, (void)path;
+    return true;
+#endif
 }
 
 bool cv_os_can_name(const char *path)

@@ -285,7 +285,8 @@ static bool hold_replacement(void)
 static bool wait_for_replacement(NTSTATUS status, bool *holds)
 {
     static const NTSTATUS no_name = (NTSTATUS)0xc0000034, no_file = (NTSTATUS)0xc000000f;
-    return (status == no_name || status == no_file) && !*holds && (*holds = hold_replacement());
+    return (status == no_name || status == no_file) && !*holds &&
+           (*holds = hold_replacement());
 }
 
 /* The system has one status for a name above the path that is missing and for one of a file. */
@@ -425,6 +426,36 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
     cv_file_info info;
     return cv_dir_get_info(dir, name, &info) == 0 && info.device == device &&
            info.inode == inode;
+}
+
+/* Searches each name, which ignores case, and compares the name that is found. */
+bool cv_dir_is_spelled(cv_dir dir, const char *path)
+{
+    CV_WINDOWS_USE;
+    int error;
+    bool same = true;
+    WIN32_FIND_DATAW found;
+    const cv_windows_opening *opening = cv_windows_opening_of(dir.number);
+    wchar_t *above = opening ? cv_windows_path_of(opening->handle) : NULL;
+    wchar_t *wide = cv_windows_wide(path, &error);
+    wchar_t *whole = above && wide ? join(above, L"\\", wide) : NULL;
+    size_t size;
+    for (wchar_t *at = whole ? whole + wcslen(above) + 1 : NULL; same && at && *at;
+         at += size) {
+        size = component_size(at);
+        const wchar_t end = at[size];
+        at[size] = L'\0';
+        HANDLE search = FindFirstFileW(whole, &found);
+        if (search == INVALID_HANDLE_VALUE) break;
+        FindClose(search);
+        same = wcscmp(found.cFileName, at) == 0;
+        at[size] = end ? L'\\' : L'\0';
+        size += end != L'\0';
+    }
+    cv_windows_release(whole);
+    cv_windows_release(wide);
+    cv_windows_release(above);
+    return same;
 }
 
 void cv_os_use_slashes(char *path)
@@ -716,7 +747,8 @@ static int rename_open_ones(HANDLE handle, cv_dir dir, const char *to, bool repl
 static int find_file(cv_dir dir, const char *name, cv_file_info *info, wchar_t **path)
 {
     HANDLE handle;
-    int error = cv_windows_open(dir, name, (cv_windows_how){.disposition = FILE_OPEN}, &handle);
+    int error =
+        cv_windows_open(dir, name, (cv_windows_how){.disposition = FILE_OPEN}, &handle);
     if (error) return error;
     error = cv_windows_get_info(handle, false, info);
     *path = error ? NULL : cv_windows_path_of(handle);

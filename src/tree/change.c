@@ -374,6 +374,7 @@ cv_status cv_change_check_group(const cv_tree *tree, const char *key, cv_error *
     CV_TRY(cv_tree_check_writable(tree, err));
     if (strcmp(key, "/") != 0) CV_TRY(check_free_key(key, err));
     CV_TRY(cv_tree_check_groups(key + 1, true, err));
+    CV_TRY(cv_check_spelling(tree->dir, key + 1, err));
     CV_TRY(cv_tree_embed_store(tree, &store, err));
     CV_TRY(cv_embed_read(store, &embed, err));
     cv_status status = check_parts(tree, &embed, key, err);

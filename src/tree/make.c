@@ -248,8 +248,18 @@ static int sync_folder_of(cv_dir dir, const char *name)
     return error;
 }
 
+cv_status cv_check_spelling(cv_dir dir, const char *name, cv_error *err)
+{
+    if (cv_dir_is_spelled(dir, name)) return CV_OK;
+    return cv_fail(err, CATERVA_EEXIST, -1,
+                   "cannot create %.80s: the directory has a name that differs only in case, "
+                   "and its file system ignores case",
+                   cv_show_path(name).text);
+}
+
 cv_status cv_make_parents(cv_dir dir, const char *name, bool durable, cv_error *err)
 {
+    CV_TRY(cv_check_spelling(dir, name, err));
     char *path = cv_strdup(name);
     if (!path) return cv_fail_memory(err, strlen(name), "a path");
     int error = 0;

@@ -255,11 +255,11 @@ static cv_status is_reached(walk *w, const char *path, size_t size, bool *out, c
         w->path.size = 0;
         CV_TRY(cv_buffer_append(&w->path, path, size, err));
         CV_TRY(cv_buffer_append(&w->path, "", 1, err));
-        int error = cv_dir_get_link_info(w->root, (const char *)w->path.data, &info);
+        const char *part = (const char *)w->path.data;
+        int error = cv_dir_get_link_info(w->root, part, &info);
         if (error && error != ENOENT && error != ENOTDIR)
-            return cv_fail_sys(err, error, "cannot examine %.80s in %.136s",
-                               (const char *)w->path.data, w->shown);
-        *out = !error && info.kind == CV_KIND_DIRECTORY;
+            return cv_fail_sys(err, error, "cannot examine %.80s in %.136s", part, w->shown);
+        *out = !error && info.kind == CV_KIND_DIRECTORY && cv_dir_is_spelled(w->root, part);
         size = cv_tree_parent(path, size);
     }
     return CV_OK;

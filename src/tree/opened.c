@@ -878,6 +878,7 @@ static cv_status look_at_file(const cv_tree *tree, const char *path, cv_file_inf
                               bool *found, cv_error *err)
 {
     int error = cv_dir_get_info(tree->dir, path, info);
+    if (!error && !cv_dir_is_spelled(tree->dir, path)) error = ENOENT;
     bool is_none =
         error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
     *found = !error && info->kind == CV_KIND_FILE;
@@ -899,7 +900,8 @@ static bool is_behind_link(const cv_tree *tree, char *path)
     cv_file_info info;
     for (char *slash = path; !is_link && (slash = strchr(slash, '/')); *slash++ = '/') {
         *slash = '\0';
-        is_link = cv_dir_get_link_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_LINK;
+        is_link =
+            cv_dir_get_link_info(tree->dir, path, &info) == 0 && info.kind == CV_KIND_LINK;
     }
     return is_link;
 }
@@ -1127,7 +1129,7 @@ static bool has_group(const cv_tree *tree, const cv_contents *c, const char *gro
     if (cv_contents_has_group(c, group)) return true;
     return tree->form == CV_TREE_DIRECTORY &&
            cv_dir_get_link_info(tree->dir, group + 1, &info) == 0 &&
-           info.kind == CV_KIND_DIRECTORY;
+           info.kind == CV_KIND_DIRECTORY && cv_dir_is_spelled(tree->dir, group + 1);
 }
 
 static cv_status find_attributes(const cv_tree *tree, const char *group, const char *key,
