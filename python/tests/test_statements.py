@@ -100,6 +100,7 @@ COVERED: dict[str, dict[str, str]] = {
         "| a second writer |": "tests/property/test_tree_busy.c",
         "an archive whose end contradicts itself": "tests/property/test_trees.c::test_lies",
         "the last of several parts of an archive": "tests/property/test_trees.c::test_lies",
+        "keys that differ only in case": "tests/property/test_tree_case.c::test_refused",
     },
     "docs/many-writers.md": {
         "268,435,451 chunks": "test_limits_of_the_format",
