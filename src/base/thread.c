@@ -117,9 +117,12 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
     bool waits = kind == CV_FORK_WAITS;
     cv_once_run(&forks.once, watch_forks);
     cv_mutex_lock(&forks.lock);
-    int *n = waits ? &forks.n_waiting : &forks.n_locking;
-    assert(*n < MOST_WATCHERS); /* few files add a watcher */
-    (waits ? forks.waiting : forks.locking)[(*n)++] = (watcher){before, in_parent, in_child};
+    int *n = waits ? &forks.n_waiting : &forks.n_locking, i = 0;
+    watcher *list = waits ? forks.waiting : forks.locking;
+    while (i < *n && (list[i].before != before || list[i].in_child != in_child)) i++;
+    assert(i < MOST_WATCHERS);                        /* few files add a watcher */
+    list[i] = (watcher){before, in_parent, in_child}; /* again, if cv_once_run ran again */
+    if (i == *n) ++*n;
     cv_mutex_unlock(&forks.lock);
 }
 

@@ -1,11 +1,14 @@
-/* Threads and locks. Each function is one call of the system. A port to a system without POSIX
+/* Threads and locks. Most functions are one call of the system. A port to a system without POSIX
  * threads rewrites only this file and thread.c.
  *
  * Locks are not recursive. Objects initialised with an INIT macro need not be destroyed. */
 #ifndef CV_BASE_THREAD_H
 #define CV_BASE_THREAD_H
 
+#include "base/os.h"
+
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,18 +90,34 @@ static inline bool cv_rwlock_try_write(cv_rwlock *lock)
 
 /* ---- Once in a process --------------------------------------------------- */
 
+/* Not pthread_once: in musl a child that was forked while another thread ran `body` would wait for that
+ * thread, which it does not have. */
 typedef struct cv_once {
-    pthread_once_t system;
+    atomic_uint state; /* 0; 1 + the process that runs `body`; CV_ONCE_DONE */
 } cv_once;
 #define CV_ONCE_INIT                                                                         \
     {                                                                                        \
-        PTHREAD_ONCE_INIT                                                                    \
+        0                                                                                    \
     }
+#define CV_ONCE_DONE UINT32_MAX
 
-/* The first call runs `body`. Every call returns after `body` has returned. */
+/* The first call runs `body`. Every call returns after `body` has returned. A child of a fork runs a
+ * `body` again that had not returned. */
 static inline void cv_once_run(cv_once *once, void (*body)(void))
 {
-    pthread_once(&once->system, body);
+    enum { PAUSE = 20000 }; /* nanoseconds */
+    unsigned state = atomic_load_explicit(&once->state, memory_order_acquire);
+    while (state != CV_ONCE_DONE) {
+        unsigned own = 1 + cv_os_process();
+        if (state == own) {
+            cv_os_sleep_ns(PAUSE);
+            state = atomic_load_explicit(&once->state, memory_order_acquire);
+        } else if (atomic_compare_exchange_strong(&once->state, &state, own)) {
+            body();
+            state = CV_ONCE_DONE;
+            atomic_store_explicit(&once->state, state, memory_order_release);
+        }
+    }
 }
 
 /* ---- Threads and forks --------------------------------------------------- */
@@ -135,8 +154,8 @@ static inline uintptr_t cv_thread_number(void) { return (uintptr_t)pthread_self(
 /* Adds a watcher: functions (or NULL) that are called around each fork, `before` and `in_parent` in
  * the parent, `in_child` in the child. Watchers of kind WAITS wait for other threads. They are
  * called before all LOCKS when a fork begins, and after all LOCKS when it has ended. Within a kind
- * the watcher added last is called first before a fork, and last after it. Does nothing on a system
- * without fork. */
+ * the watcher added last is called first before a fork, and last after it. A watcher that is there
+ * is not added again. Does nothing on a system without fork. */
 typedef enum cv_fork_watcher { CV_FORK_LOCKS, CV_FORK_WAITS } cv_fork_watcher;
 void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_parent)(void),
                        void (*in_child)(void));
