@@ -2,6 +2,9 @@
 
 PREFIX ?= /usr/local
 
+# A word of the shell, whatever is in it.
+quoted = '$(subst ','\'',$(1))'
+
 help:
 	@echo 'make demo             a real MRI head: compressed, read back, drawn, compared'
 	@echo 'make demo INPUT=FILE  the same with your own .npy'
@@ -15,13 +18,14 @@ help:
 	@echo 'make bench RUNS=5     the same five times; medians count'
 	@echo 'make bench-rivals     against python-blosc2, HDF5, Zarr, TensorStore, TileDB'
 	@echo 'make bench-python     the Python package against h5py, zarr, tensorstore, python-blosc2'
-	@echo 'make install          build and install below PREFIX ($(PREFIX))'
+	@echo 'make install          build and install below PREFIX' $(call quoted,($(PREFIX)))
+	@echo 'make uninstall        delete what the last make install wrote'
 	@echo 'make docs             the manual and the references as a site, in build/docs/html'
 	@echo 'make format           clang-format over all sources'
 	@echo 'make clean            remove all builds (build/deps and the venvs stay)'
 
 demo:
-	@scripts/demo $(if $(INPUT),'$(INPUT)')
+	@scripts/demo $(if $(INPUT),$(call quoted,$(INPUT)))
 
 test:
 	@scripts/test
@@ -55,7 +59,10 @@ install:
 	@cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCATERVA_TESTS=OFF \
 	    -DCATERVA_BENCH=OFF >/dev/null
 	@cmake --build build/install
-	@cmake --install build/install --prefix '$(PREFIX)'
+	@cmake --install build/install --prefix $(call quoted,$(PREFIX))
+
+uninstall:
+	@cmake --build build/install --target uninstall
 
 docs:
 	@scripts/docs
@@ -68,4 +75,4 @@ clean:
 	rm -f build/CTestTestfile.cmake build/test.log
 
 .PHONY: help demo test python wheels peers soak lint bench bench-rivals bench-python install \
-        docs format clean
+        uninstall docs format clean
