@@ -144,3 +144,12 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/CatervaConfigVersion.cma
 install(FILES "${PROJECT_BINARY_DIR}/CatervaConfig.cmake"
               "${PROJECT_BINARY_DIR}/CatervaConfigVersion.cmake"
         DESTINATION "${package_dir}")
+
+# For uninstall.cmake. It is last, just before CMake writes the list of files: a failed installation
+# leaves both as they were.
+install(CODE [=[
+if(NOT CMAKE_INSTALL_COMPONENT)
+    file(WRITE "${CMAKE_CURRENT_LIST_DIR}/install_place.txt"
+         "$ENV{DESTDIR}\n${CMAKE_INSTALL_PREFIX}")
+endif()
+]=])

@@ -98,7 +98,7 @@ completed=$(bash -c '. "$1"; COMP_WORDS=(caterva inf) COMP_CWORD=1; _caterva; ec
 
 # ---- Uninstalling ------------------------------------------------------------------
 
-# Files of others stay, in folders of ours, too. DESTDIR counts.
+# Files of others stay, in folders of ours, too.
 touch static-prefix/bin/other static-prefix/include/other.h
 mkdir -p "static-prefix/share/doc/caterva"
 touch static-prefix/share/doc/caterva/other
@@ -110,10 +110,38 @@ left=$(installed static)
 ! cmake --build static --target uninstall >>uninstall.log 2>&1 ||
     fail "uninstall ran twice and did not say that nothing is installed"
 
-DESTDIR=$scratch/stage cmake --install shared --prefix /usr >>uninstall.log
-[ -x stage/usr/bin/caterva ] || fail "DESTDIR has no program"
-DESTDIR=$scratch/stage cmake --build shared --target uninstall >>uninstall.log
-[ -z "$(find stage ! -type d)" ] || fail "uninstall with DESTDIR left $(find stage ! -type d)"
+# The DESTDIR of the installation counts, whether it is given again or not. Another one is refused.
+mkdir -p real/bin
+touch real/bin/caterva
+for given in env "env DESTDIR=$scratch/stage"; do
+    DESTDIR=$scratch/stage cmake --install shared --prefix "$scratch/real" >>uninstall.log
+    [ -x "stage$scratch/real/bin/caterva" ] || fail "DESTDIR has no program"
+    ! DESTDIR=$scratch/other cmake --build shared --target uninstall >>uninstall.log 2>&1 ||
+        fail "uninstall took a DESTDIR that is not that of the installation"
+    $given cmake --build shared --target uninstall >>uninstall.log
+    [ -z "$(find stage ! -type d)" ] || fail "uninstall with DESTDIR left $(find stage ! -type d)"
+    [ -e real/bin/caterva ] || fail "uninstall with DESTDIR deleted a file that is not in it"
+done
+
+# A list of CMake cuts these prefixes, and the pieces are paths of others.
+for prefix in "vü$scratch/real" "a[b/x" "a]b" "o'neil q\$x"; do
+    mkdir -p "odd/$prefix/share/doc/caterva"
+    touch "odd/$prefix/share/doc/caterva/other"
+    cmake --install shared --prefix "$scratch/odd/$prefix" >>uninstall.log
+    cmake --build shared --target uninstall >>uninstall.log
+    left=$(cd odd && find . ! -type d)
+    [ "$left" = "./$prefix/share/doc/caterva/other" ] || fail "uninstall from $prefix left $left"
+    [ -e real/bin/caterva ] || fail "uninstall from $prefix deleted a file of another prefix"
+    rm -r odd
+done
+cmake --install shared --prefix "$scratch/odd;$scratch/real" >>uninstall.log
+! cmake --build shared --target uninstall >>uninstall.log 2>&1 ||
+    fail "uninstall guessed which files are below a prefix with a semicolon"
+[ -e real/bin/caterva ] || fail "uninstall from a prefix with a semicolon deleted another file"
+
+printf '%s\n' "cmake --install build/install --prefix '/tmp/o'\\''neil q'" >make.expected
+make -n -C "$source" install PREFIX="/tmp/o'neil q" | grep -e --install | cmp - make.expected ||
+    fail "make install does not quote its prefix"
 
 # ---- What is refused ----------------------------------------------------------------
 
@@ -122,4 +150,4 @@ DESTDIR=$scratch/stage cmake --build shared --target uninstall >>uninstall.log
     fail "tests were configured for one kind of library"
 grep -q "need both kinds of library" refused.log || { cat refused.log; exit 1; }
 
-rm -rf shared static stage
+rm -rf shared static stage odd* real
