@@ -93,7 +93,7 @@ file(GLOB public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
 install(FILES ${public_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 file(GLOB man_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.1")
-if(man_pages)
+if(TARGET caterva AND man_pages)
     install(FILES ${man_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 endif()
 

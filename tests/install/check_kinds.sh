@@ -150,4 +150,9 @@ make -n -C "$source" install PREFIX="/tmp/o'neil q" | grep -e --install | cmp - 
     fail "tests were configured for one kind of library"
 grep -q "need both kinds of library" refused.log || { cat refused.log; exit 1; }
 
+# ---- Without the command line ---------------------------------------------------------
+
+cmake -S "$source" -B no-cli -G Ninja -DBUILD_SHARED_LIBS=ON -DCATERVA_CLI=OFF >no-cli.log
+! grep man1 no-cli/cmake_install.cmake || fail "man pages are installed without their programs"
+
 rm -rf shared static stage odd* real
