@@ -25,6 +25,7 @@ set(pc_requires "")
 set(pc_libs "-lm -pthread")
 set(library_rpath "")
 set(config_blosc2 "${Blosc2_LIBRARY}")
+set(licences XXHASH) # of what the installed files contain
 set(private_blosc2 "${CATERVA_PRIVATE_BLOSC2}")
 if(Blosc2_ORIGIN STREQUAL "bootstrap")
     set(private_blosc2 ON)
@@ -53,9 +54,12 @@ else()
     if(TARGET caterva_static)
         install(FILES "${Blosc2_LIBRARY_DIR}/libblosc2.a" DESTINATION "${private_dir}")
     endif()
-    install(FILES "${Blosc2_LIBRARY_DIR}/../LICENSE.txt"
-            DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME LICENSE.C-Blosc2.txt OPTIONAL)
+    list(APPEND licences BITSHUFFLE C-BLOSC2 FASTLZ LZ4 ZFP ZLIB ZSTD)
 endif()
+foreach(name IN LISTS licences)
+    install(FILES "${PROJECT_SOURCE_DIR}/python/licenses/${name}.txt"
+            DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME "LICENSE.${name}.txt")
+endforeach()
 
 # ---- Files -------------------------------------------------------------------
 

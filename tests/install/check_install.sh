@@ -16,6 +16,15 @@ cd "$scratch"
 headers=$(ls "$prefix/include")
 [ "$headers" = "$(ls "$source/include")" ] || { echo "installed headers: $headers"; exit 1; }
 
+# The licences of what C-Blosc2 and the library contain.
+if [ -e "$prefix/$libdir/caterva/libblosc2.a" ]; then
+    for text in "$source"/python/licenses/*.txt; do
+        name=$(basename "$text")
+        case $name in JANSSON.txt | LIBPNG.txt) continue ;; esac
+        cmp "$text" "$prefix/share/doc/caterva/LICENSE.$name"
+    done
+fi
+
 # Nothing that the caller's environment says may be needed to run the tool.
 if [ -x "$prefix/bin/caterva" ]; then
     env -i "$prefix/bin/caterva" --version
