@@ -10,7 +10,7 @@ typedef struct http_options {
 } http_options;
 
 /* Serves until a signal arrives (CLI_OK), and prints the URL when it is ready. CLI_UNSUPPORTED in a
- * build without libmicrohttpd. */
+ * build without the server. */
 cli_exit http_serve(answerer *a, const http_options *options, size_t n_items);
 
 #endif
