@@ -45,7 +45,8 @@ class Caterva(ConanFile):
 
     def validate(self):
         if self.settings.os == "Windows":
-            raise ConanInvalidConfiguration("Caterva %s does not run on Windows" % self.version)
+            raise ConanInvalidConfiguration("This recipe was not tried on Windows, where mingw-w64 "
+                                            "builds Caterva by CMake: see docs/install.md")
 
     def build_requirements(self):
         self.tool_requires("cmake/[>=3.18]")
