@@ -33,6 +33,8 @@ class Recipes(unittest.TestCase):
                               "homebrew": r"/caterva-([\d.]+)\.tar\.gz",
                               "conan sources": r"/caterva-([\d.]+)\.tar\.gz"}.items():
             self.assertEqual(re.search(pattern, RECIPES[name]).group(1), VERSION, name)
+        for page in (ROOT / "man").glob("*.1"):
+            self.assertIn(f'"Caterva {VERSION}"', page.read_text().split("\n")[0], page.name)
 
     def test_licence_and_address(self):
         for name in ("conda", "vcpkg", "homebrew", "conan"):
