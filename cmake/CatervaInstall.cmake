@@ -149,8 +149,8 @@ install(FILES "${PROJECT_BINARY_DIR}/CatervaConfig.cmake"
               "${PROJECT_BINARY_DIR}/CatervaConfigVersion.cmake"
         DESTINATION "${package_dir}")
 
-# For uninstall.cmake. It is last, just before CMake writes the list of files: a failed installation
-# leaves both as they were.
+# For uninstall.cmake. It is last, just before CMake writes the list of files: a failed
+# installation leaves both as they were.
 install(CODE [=[
 if(NOT CMAKE_INSTALL_COMPONENT)
     file(WRITE "${CMAKE_CURRENT_LIST_DIR}/install_place.txt"

@@ -45,8 +45,8 @@ class Caterva(ConanFile):
 
     def validate(self):
         if self.settings.os == "Windows":
-            raise ConanInvalidConfiguration("This recipe was not tried on Windows, where mingw-w64 "
-                                            "builds Caterva by CMake: see docs/install.md")
+            raise ConanInvalidConfiguration("This recipe was not tried on Windows: there use "
+                                            "CMake and mingw-w64, as docs/install.md says")
 
     def build_requirements(self):
         self.tool_requires("cmake/[>=3.18]")

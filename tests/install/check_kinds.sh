@@ -110,7 +110,7 @@ left=$(installed static)
 ! cmake --build static --target uninstall >>uninstall.log 2>&1 ||
     fail "uninstall ran twice and did not say that nothing is installed"
 
-# The DESTDIR of the installation counts, whether it is given again or not. Another one is refused.
+# The DESTDIR of the installation counts, whether it is given again or not. Others are refused.
 mkdir -p real/bin
 touch real/bin/caterva
 for given in env "env DESTDIR=$scratch/stage"; do
@@ -119,7 +119,8 @@ for given in env "env DESTDIR=$scratch/stage"; do
     ! DESTDIR=$scratch/other cmake --build shared --target uninstall >>uninstall.log 2>&1 ||
         fail "uninstall took a DESTDIR that is not that of the installation"
     $given cmake --build shared --target uninstall >>uninstall.log
-    [ -z "$(find stage ! -type d)" ] || fail "uninstall with DESTDIR left $(find stage ! -type d)"
+    left=$(find stage ! -type d)
+    [ -z "$left" ] || fail "uninstall with DESTDIR left $left"
     [ -e real/bin/caterva ] || fail "uninstall with DESTDIR deleted a file that is not in it"
 done
 
@@ -130,7 +131,8 @@ for prefix in "vü$scratch/real" "a[b/x" "a]b" "o'neil q\$x"; do
     cmake --install shared --prefix "$scratch/odd/$prefix" >>uninstall.log
     cmake --build shared --target uninstall >>uninstall.log
     left=$(cd odd && find . ! -type d)
-    [ "$left" = "./$prefix/share/doc/caterva/other" ] || fail "uninstall from $prefix left $left"
+    [ "$left" = "./$prefix/share/doc/caterva/other" ] ||
+        fail "uninstall from $prefix left $left"
     [ -e real/bin/caterva ] || fail "uninstall from $prefix deleted a file of another prefix"
     rm -r odd
 done
