@@ -66,7 +66,7 @@ use() { # KIND
 
 # ---- Shared ----------------------------------------------------------------------
 
-build shared ON -DCATERVA_REMOTE=OFF -DCATERVA_TREES=OFF -DCATERVA_JOBS=OFF
+build shared ON -DCATERVA_REMOTE=OFF -DCATERVA_TREES=OFF -DCATERVA_JOBS=OFF -DCATERVA_SERVE=OFF
 installed shared >shared.files
 grep -q "^$libdir/libcaterva.so$" shared.files || fail "there is no libcaterva.so"
 ! grep -E '\.a$|StaticTargets|blosc2' shared.files || fail "a shared build installed these"
@@ -95,6 +95,12 @@ done
 completed=$(bash -c '. "$1"; COMP_WORDS=(caterva inf) COMP_CWORD=1; _caterva; echo "$COMPREPLY"' \
     sh "$scratch/static-prefix/share/bash-completion/completions/caterva")
 [ "$completed" = info ] || fail "bash completes caterva inf to '$completed'"
+
+# The server was left out, whether its library is here or not.
+"$scratch/shared-prefix/bin/caterva" create --shape 4 --dtype '<f4' x.b2nd
+! "$scratch/shared-prefix/bin/caterva" serve x.b2nd 2>serve.log ||
+    fail "caterva serve ran without its server"
+grep -q "built without the server" serve.log || fail "caterva serve says $(cat serve.log)"
 
 # ---- Uninstalling ------------------------------------------------------------------
 
