@@ -211,12 +211,19 @@ cv_status cv_index_add_page(cv_index *index, int64_t n, cv_index_page **out, cv_
     return CV_OK;
 }
 
+/* Not memcmp: musl's compares byte by byte. */
+static bool are_equal(const int64_t *a, const int64_t *b, int n)
+{
+    int i = 0;
+    while (i < n && a[i] == b[i]) i++;
+    return i == n;
+}
+
 int64_t cv_index_join_page(cv_index *index, int n)
 {
     cv_index_page **at = &index->pages[index->n_pages - 1], *page = *at;
-    size_t size = (size_t)n * sizeof page->entries[0];
     if (index->n_pages > 1 && n == CV_INDEX_PAGE &&
-        memcmp(at[-1]->entries, page->entries, size) == 0) {
+        are_equal(at[-1]->entries, page->entries, n)) {
         release(page);
         retain(at[-1], 1);
         *at = at[-1];
