@@ -84,7 +84,6 @@ bool cv_os_has_forked(cv_os_moment then) { return NO(then), false; }
 
 /* ---- One thread --------------------------------------------------------------------------- */
 
-void cv_rwlock_init(cv_rwlock *lock) { pthread_rwlock_init(&lock->system, NULL); }
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
 {
     NO(cond), NO(mutex), NO(ns);

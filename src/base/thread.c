@@ -5,17 +5,6 @@
 #include <signal.h>
 #include <time.h>
 
-void cv_rwlock_init(cv_rwlock *lock)
-{
-    pthread_rwlockattr_t attributes;
-    pthread_rwlockattr_init(&attributes);
-#ifdef __GLIBC__ /* other systems prefer writers, or have a fair queue */
-    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-#endif
-    pthread_rwlock_init(&lock->system, &attributes);
-    pthread_rwlockattr_destroy(&attributes);
-}
-
 /* Uses the real-time clock: if that is set meanwhile, the wait may be too long or too short. */
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
 {

@@ -67,19 +67,45 @@ static inline void cv_cond_wake_all(cv_cond *cond) { pthread_cond_broadcast(&con
 /* ---- Read-write locks ---------------------------------------------------- */
 
 /* A waiting writer precedes new readers, so that it does not starve. Therefore a thread that holds
- * the lock for reading must not lock it for reading again. */
+ * the lock for reading must not lock it for reading again. The systems differ in this (musl prefers
+ * readers), so new readers wait at a gate while writers wait. */
 typedef struct cv_rwlock {
     pthread_rwlock_t system;
+    cv_mutex gate;
+    atomic_int n_waiting; /* writers */
 } cv_rwlock;
 
-void cv_rwlock_init(cv_rwlock *lock);
+static inline void cv_rwlock_init(cv_rwlock *lock)
+{
+    pthread_rwlock_init(&lock->system, NULL);
+    cv_mutex_init(&lock->gate);
+    atomic_init(&lock->n_waiting, 0);
+}
 
 static inline void cv_rwlock_destroy(cv_rwlock *lock)
 {
+    cv_mutex_destroy(&lock->gate);
     pthread_rwlock_destroy(&lock->system);
 }
-static inline void cv_rwlock_read(cv_rwlock *lock) { pthread_rwlock_rdlock(&lock->system); }
-static inline void cv_rwlock_write(cv_rwlock *lock) { pthread_rwlock_wrlock(&lock->system); }
+
+static inline void cv_rwlock_read(cv_rwlock *lock)
+{
+    if (atomic_load_explicit(&lock->n_waiting, memory_order_relaxed) > 0) {
+        cv_mutex_lock(&lock->gate);
+        cv_mutex_unlock(&lock->gate);
+    }
+    pthread_rwlock_rdlock(&lock->system);
+}
+
+static inline void cv_rwlock_write(cv_rwlock *lock)
+{
+    atomic_fetch_add(&lock->n_waiting, 1);
+    cv_mutex_lock(&lock->gate);
+    pthread_rwlock_wrlock(&lock->system);
+    cv_mutex_unlock(&lock->gate);
+    atomic_fetch_sub(&lock->n_waiting, 1);
+}
+
 static inline void cv_rwlock_unlock(cv_rwlock *lock) { pthread_rwlock_unlock(&lock->system); }
 
 /* Takes the lock for writing if it is free. Otherwise returns false without waiting. */

@@ -4,8 +4,6 @@
 
 #include <time.h>
 
-void cv_rwlock_init(cv_rwlock *lock) { pthread_rwlock_init(&lock->system, NULL); }
-
 void cv_cond_wait_for(cv_cond *cond, cv_mutex *mutex, uint64_t ns)
 {
     struct timespec until;
