@@ -641,8 +641,9 @@ static cli_exit take_set(reader *r, const char *name, const char *key, found *f)
         size_t n;
         char **names = f->is_bare ? h5_read_names(r, f->set, H5_NAME, &n) : NULL;
         const char *shown = names && names[0] && h5_is_utf8(names[0], strlen(names[0])) ? names[0] : name;
-        cli_exit code =
-            add_scale(r, f->set, f->own, shown, f->grows && f->own->ndim == 1, f->is_bare);
+        /* In netCDF the first axis of a coordinate of several axes is its own dimension. */
+        bool grows = f->grows && (f->own->ndim == 1 || r->is_netcdf);
+        cli_exit code = add_scale(r, f->set, f->own, shown, grows, f->is_bare);
         if (names) h5_free_names(names, n);
         if (code != CLI_OK) return code;
     }

@@ -238,7 +238,8 @@ class _Reader:
         if is_scale:
             given = self.words_of(node, "_name") if is_bare else []
             number = int(node.attrs["_Netcdf4Dimid"]) if "_Netcdf4Dimid" in node.attrs else None
-            grows = node.ndim == 1 and node.maxshape[0] is None
+            is_first = node.ndim == 1 or (node.ndim > 1 and self.is_netcdf)  # its own axis
+            grows = is_first and node.maxshape[0] is None
             self.scales[address] = _Dimension(
                 given[0] if given else name, group, node.shape[0] if node.ndim else 1, number,
                 grows, not is_bare,

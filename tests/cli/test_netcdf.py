@@ -186,6 +186,25 @@ class Netcdf(ForeignCase):
                 self.assertEqual(file["c"].getncattr("_FillValue"), b"z")
             self.assertEqual(self.text("diff", self.path("a.nc"), self.path(name)), "")
 
+    def test_a_growing_dimension_of_a_coordinate_with_two_axes(self):
+        """All variables have the length that netCDF shows, and the dimension grows."""
+        with netCDF4.Dataset(self.path("a.nc"), "w") as file:
+            file.createDimension("e", None)
+            file.createDimension("y", 3)
+            file.createVariable("e", "i8", ("e", "y"))[:] = np.arange(6).reshape(2, 3)
+            file.createVariable("v", "i4", ("e",))[:] = [7]
+            file.createVariable("lat", "f8", ("e",))[:] = [1, 2, 3]
+        tree = self.there(self.path("a.nc"))
+        self.ok("convert", tree, self.path("b.nc"))
+        with netCDF4.Dataset(self.path("a.nc")) as one, netCDF4.Dataset(self.path("b.nc")) as two:
+            one.set_auto_mask(False)
+            two.set_auto_mask(False)
+            for name in ("e", "v", "lat"):
+                found = blosc2.open(str(tree / f"{name}.b2nd"))[...]
+                self.assertEqual(found.tolist(), one[name][:].tolist())
+                self.assertEqual(found.tolist(), two[name][:].tolist())
+            self.assertTrue(two.dimensions["e"].isunlimited())
+
     def test_dimensions_with_one_name(self):
         """Each group keeps its own: growing or not, with a coordinate or not, or with one that is lost."""
         with netCDF4.Dataset(self.path("a.nc"), "w") as file:
