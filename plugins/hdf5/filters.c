@@ -121,7 +121,7 @@ static size_t blosc2_filter(unsigned flags, size_t n_values, const unsigned *val
 
 /* Decompresses LZF: a control byte below 32 begins that many literals and one more; any other has
  * the length (3 bits, 7: one more byte) and 13 bits of the distance of a match. Returns the number
- * of bytes, or 0 if the input is damaged or `dst` too small. */
+ * of bytes, or 0 if the input is damaged or `dst` too small. If `dst` is NULL, only counts them. */
 static size_t lzf_decode(const uint8_t *src, size_t n, uint8_t *dst, size_t room)
 {
     size_t at = 0, used = 0;
@@ -129,7 +129,7 @@ static size_t lzf_decode(const uint8_t *src, size_t n, uint8_t *dst, size_t room
         size_t control = src[at++];
         if (control < 32) {
             if (++control > n - at || control > room - used) return 0;
-            memcpy(dst + used, src + at, control);
+            if (dst) memcpy(dst + used, src + at, control);
             at += control;
             used += control;
             continue;
@@ -143,7 +143,8 @@ static size_t lzf_decode(const uint8_t *src, size_t n, uint8_t *dst, size_t room
         size_t distance = ((control & 31) << 8 | src[at++]) + 1;
         length += 2;
         if (distance > used || length > room - used) return 0;
-        for (; length > 0; length--, used++) dst[used] = dst[used - distance];
+        for (size_t i = used; dst && i < used + length; i++) dst[i] = dst[i - distance];
+        used += length;
     }
     return used;
 }
@@ -151,9 +152,12 @@ static size_t lzf_decode(const uint8_t *src, size_t n, uint8_t *dst, size_t room
 static size_t lzf_filter(unsigned flags, size_t n_values, const unsigned *values, size_t nbytes,
                          size_t *buf_size, void **buf)
 {
-    if (!(flags & H5Z_FLAG_REVERSE) || n_values < 3 || values[2] == 0) return 0;
-    void *items = H5allocate_memory(values[2], false);
-    size_t size = items ? lzf_decode(*buf, nbytes, items, values[2]) : 0;
+    if (!(flags & H5Z_FLAG_REVERSE)) return 0;
+    /* The chunk's size, values[2], is missing for texts of any length. */
+    size_t room = lzf_decode(*buf, nbytes, NULL, SIZE_MAX);
+    if (n_values > 2 && room < values[2]) room = values[2];
+    void *items = room > 0 ? H5allocate_memory(room, false) : NULL;
+    size_t size = items ? lzf_decode(*buf, nbytes, items, room) : 0;
     if (size > 0) return replace(buf, buf_size, items, size);
     H5free_memory(items);
     return 0;

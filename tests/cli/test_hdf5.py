@@ -612,6 +612,15 @@ class Hdf5(ForeignCase):
                               preexec_fn=limit)
         return done.returncode, done.stderr.decode()
 
+    def test_texts_of_any_length_with_lzf(self):
+        """The filter's parameters do not have the size of their chunks."""
+        words = WORDS * 10
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file.create_dataset("w", data=words, dtype=h5py.string_dtype(), chunks=(9,),
+                                compression="lzf")
+        self.ok("convert", self.path("a.h5"), self.path("a.b2nd"), "--verify")
+        self.assertEqual(blosc2.open(str(self.path("a.b2nd")))[:].tolist(), words)
+
     def test_encodings_of_the_user(self):
         """Texts of one width keep their type whatever their attribute _Encoding says."""
         with h5py.File(self.path("e.h5"), "w") as file:
