@@ -281,17 +281,29 @@ static bool is_key(const char *name)
     }
 }
 
-/* Adds the groups above a key. */
-static cli_exit add_groups(foreign_file *file, char *key)
+/* Adds the groups above a key. *is_below: one of them is an array, and no other one is added. */
+static cli_exit add_groups(foreign_file *file, char *key, bool *is_below)
 {
+    *is_below = false;
     for (char *slash = strchr(key + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        bool missing = !foreign_find(file, key);
-        cli_exit code = missing && !foreign_add(file, key, true) ? CLI_IO : CLI_OK;
+        const foreign_node *above = foreign_find(file, key);
+        if (above) *is_below = !above->is_group;
+        cli_exit code = !above && !foreign_add(file, key, true) ? CLI_IO : CLI_OK;
         *slash = '/';
         CLI_TRY(code);
+        if (*is_below) return CLI_OK;
     }
     return CLI_OK;
+}
+
+static bool is_of_no_bytes(const char *dtype)
+{
+    caterva_dtype *parsed;
+    if (caterva_dtype_parse(dtype, &parsed, NULL) != CATERVA_OK) return false;
+    bool none = parsed->item_size == 0;
+    caterva_dtype_free(parsed);
+    return none;
 }
 
 /* Reads the header of an array, and adds its node. */
@@ -310,13 +322,14 @@ static cli_exit add_array(foreign_file *file, const char *key, npz_array *array)
     }
     char *dtype = NULL;
     cli_exit code = descr_for_array(CLI_CORRUPT, file->path, header.dtype, &dtype);
-    foreign_node *node = code == CLI_OK ? foreign_add(file, key, false) : NULL;
-    if (code == CLI_OK && !node) code = CLI_IO;
-    if (code == CLI_OK)
-        code = foreign_set_shape(file, node, dtype, header.ndim, header.shape);
+    bool is_empty = code == CLI_OK && is_of_no_bytes(dtype);
+    if (is_empty) code = foreign_lose(file, "%s: items of no bytes", key);
+    foreign_node *node = code == CLI_OK && !is_empty ? foreign_add(file, key, false) : NULL;
+    if (code == CLI_OK && !node && !is_empty) code = CLI_IO;
+    if (node) code = foreign_set_shape(file, node, dtype, header.ndim, header.shape);
     free(dtype);
     free(header.dtype);
-    CLI_TRY(code);
+    if (code != CLI_OK || is_empty) return code;
     node->first_axis_fastest = header.fortran_order && header.ndim > 1;
     CLI_TRY(items_size(file->path, node, &size));
     if ((uint64_t)size + (uint64_t)array->position != array->member.size)
@@ -343,12 +356,16 @@ static cli_exit add_member(foreign_file *file, npz_array *own)
     if (!key) return CLI_IO;
     snprintf(key, size + 2, "/%.*s", (int)size - 4, m->name);
     cli_exit code;
+    bool is_below = false;
     if (!is_key(key + 1) || foreign_find(file, key)) {
         code = foreign_lose(file, "/%s: a member whose name is not valid, or occurs twice",
                             m->name);
     } else {
-        code = add_groups(file, key);
-        if (code == CLI_OK) code = add_array(file, key, own);
+        code = add_groups(file, key, &is_below);
+        if (code == CLI_OK && is_below)
+            code = foreign_lose(file, "%s: a member below an array", key);
+        else if (code == CLI_OK)
+            code = add_array(file, key, own);
     }
     free(key);
     return code;

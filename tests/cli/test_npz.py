@@ -84,7 +84,8 @@ class Npz(ForeignCase):
     def test_losses(self):
         path = self.path("a.npz")
         np.savez(path, good=np.arange(3), objects=np.array([1, "a"], object),
-                 fields=np.zeros(2, [("O", "f4"), ("o", "O")]))
+                 fields=np.zeros(2, [("O", "f4"), ("o", "O")]),
+                 **{"v": np.zeros(2, "V0"), "s/t": np.zeros(2, "V0"), "good/a/b": np.zeros(2)})
         with zipfile.ZipFile(path, "a") as file:
             file.writestr("notes.txt", "hello")
             file.writestr("../up.npy", "x")
@@ -92,7 +93,9 @@ class Npz(ForeignCase):
         status, _, err = run("convert", path, self.path("a.b2z"))
         self.assertEqual(status, 0, err)
         for words in ("/objects: Python objects", "/fields: Python objects", "/notes.txt: a member",
-                      "/../up.npy: a member whose name", "/good.npy: a member whose name"):
+                      "/../up.npy: a member whose name", "/good.npy: a member whose name",
+                      "/v: items of no bytes", "/s/t: items of no bytes",
+                      "/good/a/b: a member below an array"):
             self.assertIn(words, err)
         status, _, err = run("convert", path, self.path("b.b2z"), "--strict")
         self.assertNotEqual(status, 0)
