@@ -119,9 +119,9 @@ _TITLES = {
 }
 
 
-_LACKS = re.compile(  # what packages say of codecs that are not installed
+_LACKS = re.compile(  # what packages say of codecs that they lack, and zarr of sharded bytes
     "missing dependenc|requires the|not registered|required filter|can't open directory|"
-    "not (available|installed|supported|implemented)|unsupported|unknown codec",
+    "not (available|installed|supported|implemented)|unsupported|unknown codec|unhashable type",
     re.IGNORECASE,
 )
 
@@ -359,16 +359,25 @@ def _write_tree(
             with found.leaving_out(key):
                 group = tree.create_group(key) if key else tree
                 _set_attributes(group, attrs, key, found)
+        failures: list[UnsupportedError] = []
         for key, v in found.arrays.items():
             array = _create(tree, key, v, options, found)
             if array is None:
                 continue
-            _fill(array, v, steps)
+            try:
+                _fill(array, v, steps)
+            except UnsupportedError as error:
+                array.discard()
+                failures.append(error)
+                found.lose(key, f"its items: {error.__cause__ or error}")
+                continue
             _set_attributes(array, v.attrs, key, found)
             tree.commit()
             if flags["verify"]:
                 _compare(array, v, steps, key)
             array.close()
+        if failures and len(failures) == len(found.arrays):
+            raise failures[0]
     _check_losses(found, steps.place, flags["strict"])
 
 
@@ -445,6 +454,9 @@ def _beside(target: str) -> Iterator[str]:
 
 def _install(inner: str, target: str, overwrite: bool) -> None:
     """Give a finished tree its name, or pack it."""
+    if target.endswith(".b2d") and overwrite and os.path.lexists(target):
+        _program.run(["convert", "--force", "--", inner, target], target)
+        return
     if target.endswith(".b2d"):
         os.rename(inner, target)
         return
@@ -572,9 +584,6 @@ def _check_places(place: str, target: str, overwrite: bool) -> None:
         raise make(Status.EUNSUPPORTED, 0, -1, message, target)
     if os.path.lexists(target) and not overwrite:
         message = f"{shown(target)} exists already: overwrite=True replaces it"
-        raise make(Status.EEXIST, 17, -1, message, target)
-    if os.path.lexists(target) and target.endswith(".b2d"):
-        message = f"{shown(target)} exists already, and a directory is not replaced: delete it"
         raise make(Status.EEXIST, 17, -1, message, target)
 
 

@@ -158,9 +158,11 @@ class _Reader:
         is_ours = as_json and set(as_json) <= set(names)
         reserved = _RESERVED | (RESERVED - {"dims"} | _OF_GROUPS if items is None else RESERVED)
         for name in names:
-            if name in hidden or (name == "_json" and is_ours) or name in ("_dtype",):
+            if name in hidden or (name == "_json" and is_ours):
                 continue
-            if name in reserved or name == "_json":
+            if name == "_dtype" and items is not None:
+                continue  # `variable` takes it
+            if name in reserved or name in ("_json", "_dtype"):
                 self.lose(key, f"the attribute {name}, whose name is reserved")
                 continue
             with self.found.leaving_out(key, f"its attribute {name}"):
@@ -282,6 +284,7 @@ class _Reader:
         dtype, chunks, items, fill = node.dtype, node.chunks, node, None
         string = h5py.check_string_dtype(dtype)
         is_text = string is not None and string.length is None
+        is_wide = False  # as the attribute _dtype says
         if dtype.hasobject and not is_text:
             self.lose(key, f"a dataset of {_OBJECTS}")
             return None
@@ -297,12 +300,12 @@ class _Reader:
             given = self.words_of(node, "_dtype") if kind == "text" else []
             wide = np.dtype(given[0]) if given and given[0].startswith(("<U", ">U")) else None
             if wide is not None and wide.itemsize >= items.dtype.itemsize:
-                items = Lazy(items.shape, wide, items.__getitem__)
+                items, is_wide = Lazy(items.shape, wide, items.__getitem__), True
             else:
                 attrs["_vlen"] = kind
         elif string is not None and string.encoding == "utf-8" and dtype.itemsize > 1:
             attrs.setdefault("_Encoding", "utf-8")
-        if not is_text and "_dtype" in node.attrs:
+        if "_dtype" in node.attrs and not is_wide:
             self.lose(key, "the attribute _dtype, whose name is reserved")
         if (names := h5py.check_enum_dtype(dtype)) is not None:
             attrs["_enum"] = {k: int(v) for k, v in names.items()}

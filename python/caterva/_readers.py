@@ -178,7 +178,7 @@ def read_zarr(stack: ExitStack, place: str) -> Contents:
     found = Contents()
     if not hasattr(root, "members"):
         found.groups[""] = {}
-        found.arrays["data"] = _checked(stack, place, _zarr_variable(root))
+        found.arrays["data"] = _checked(stack, place, _zarr_variable(root, "data", found))
         return found
     found.groups[""] = plain(dict(root.attrs))
     for key, node in root.members(max_depth=None):
@@ -187,7 +187,7 @@ def read_zarr(stack: ExitStack, place: str) -> Contents:
                 found.groups[key] = plain(dict(node.attrs))
             else:
                 inner = f"{place.rstrip('/')}/{key}"
-                found.arrays[key] = _checked(stack, inner, _zarr_variable(node))
+                found.arrays[key] = _checked(stack, inner, _zarr_variable(node, key, found))
     return found
 
 
@@ -202,11 +202,14 @@ def _checked(stack: ExitStack, place: str, v: Variable) -> Variable:
     return v
 
 
-def _zarr_variable(array: Any) -> Variable:
+def _zarr_variable(array: Any, key: str, found: Contents) -> Variable:
     attrs = plain(dict(array.attrs))
     dims = getattr(array.metadata, "dimension_names", None)
-    if dims is None or list(dims) == attrs.get("_ARRAY_DIMENSIONS"):
-        dims = attrs.pop("_ARRAY_DIMENSIONS", None)
+    given = attrs.get("_ARRAY_DIMENSIONS")  # if it is no list of names, it is a loss
+    is_list = isinstance(given, list) and len(given) == array.ndim
+    is_named = is_list and all(d is None or isinstance(d, str) for d in given)
+    if is_named and (dims is None or list(dims) == given):
+        dims = attrs.pop("_ARRAY_DIMENSIONS")
     chunks = getattr(array, "shards", None) or array.chunks
     if array.dtype.kind in "OT":
         text = texts(array, array.shape, chunks)
