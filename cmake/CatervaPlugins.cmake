@@ -57,7 +57,7 @@ if(PKG_CONFIG_FOUND)
     pkg_search_module(NETCDF QUIET netcdf)
 endif()
 if(NETCDF_FOUND)
-    caterva_plugin(netcdf ${NETCDF_LINK_LIBRARIES})
+    caterva_plugin(netcdf ${NETCDF_LINK_LIBRARIES} ${CMAKE_DL_LIBS})
     target_include_directories(plugin_netcdf SYSTEM PRIVATE ${NETCDF_INCLUDE_DIRS})
 endif()
 

@@ -9,6 +9,8 @@
 #include "terminal/output.h"
 
 #include <caterva_value.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,10 @@ typedef struct writer {
 
 static cli_exit fail(writer *w, const char *key, int status)
 {
+    const int cause = errno; /* libhdf5 leaves that of its last call of the system */
     w->has_failed = true;
+    if (status == NC_EHDFERR && (cause == ENOSPC || cause == EFBIG || cause == EDQUOT))
+        return cli_fail(CLI_IO, "cannot write %s: %s", w->base->path, strerror(cause));
     if (status == NC_EDIMSCALE)
         return cli_fail(CLI_UNSUPPORTED,
                         "%s: %s: libnetcdf cannot write these dimensions; a file whose name ends "
@@ -934,8 +939,18 @@ static cli_exit finish(foreign_writer *self)
     return code;
 }
 
+/* At the exit libhdf5 1.10 crashes on files that a full disk kept it from closing. The plug-in is linked
+ * with libnetcdf alone, which has loaded it. */
+static void keep_from_exit(void)
+{
+    int (*dont_atexit)(void);
+    *(void **)&dont_atexit = dlsym(RTLD_DEFAULT, "H5dont_atexit");
+    if (dont_atexit) dont_atexit();
+}
+
 cli_exit nc_create_file(foreign_writer *self, bool force)
 {
+    keep_from_exit();
     writer *w = cli_alloc(sizeof *w);
     if (!w) return CLI_IO;
     *w = (writer){.base = self, .id = -1};

@@ -16,6 +16,7 @@
 /* The first message of libtiff since the text was cleared. */
 typedef struct tiff_message {
     char text[256];
+    int cause; /* errno then: libtiff leaves that of its last call of the system */
 } tiff_message;
 
 /* Makes options with which libtiff reports to `m` and prints nothing; NULL after a reported lack of

@@ -12,6 +12,7 @@
  * Writes tiles that deflate packs; BigTIFF for .btf and .tf8, and where an array has more than 1 GiB. */
 #include "plugin.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -22,7 +23,9 @@ static int keep_message(TIFF *tif, void *own, const char *module, const char *fm
 {
     tiff_message *m = own;
     (void)tif, (void)module;
-    if (!*m->text) vsnprintf(m->text, sizeof m->text, fmt, args);
+    if (*m->text) return 1;
+    m->cause = errno;
+    vsnprintf(m->text, sizeof m->text, fmt, args);
     return 1;
 }
 

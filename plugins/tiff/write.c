@@ -5,6 +5,7 @@
 #include "terminal/output.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,9 @@ static void abandon(foreign_writer *self) { release(self->own); }
 
 static cli_exit failed(const tiff_writer *w)
 {
+    const int cause = w->message.cause;
+    if (*w->message.text && (cause == ENOSPC || cause == EFBIG || cause == EDQUOT))
+        return cli_fail(CLI_IO, "cannot write %s: %s", w->out.path, strerror(cause));
     return cli_fail(CLI_IO, "cannot write %s: %s", w->out.path,
                     *w->message.text ? w->message.text : "libtiff failed");
 }

@@ -6,7 +6,7 @@ import subprocess
 import blosc2
 import numpy as np
 
-from tool_cli import main, run
+from tool_cli import CLI, main, run
 from tool_foreign import (ForeignCase, hostile_environment, items, need, need_plugin, random_of,
                           rounds)
 
@@ -249,6 +249,16 @@ class Netcdf(ForeignCase):
         self.ok("convert", tree, self.path("b.h5"))
         with netCDF4.Dataset(self.path("b.h5")) as file:
             self.assertEqual(file["s"][:].tolist(), [[2, 2]] * 3)
+
+    def test_full_disk(self):
+        """The sentence has the system's words, and libhdf5 does not crash at the exit."""
+        data = np.random.default_rng(0).integers(0, 60000, (512, 1024)).astype("u2")
+        blosc2.asarray(data, urlpath=str(self.path("a.b2nd")))
+        limited = f'ulimit -f 100; exec "$0" convert "{self.path("a.b2nd")}" "{self.path("b.nc")}"'
+        done = subprocess.run(["sh", "-c", limited, CLI], capture_output=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"\Acaterva: [^\n]+: File too large\n\Z")
+        self.assertEqual(self.names(), ["a.b2nd"])
 
     def test_what_is_lost(self):
         array = blosc2.asarray(np.arange(3, dtype="f2"), urlpath=str(self.path("a.b2nd")))

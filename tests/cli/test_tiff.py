@@ -2,6 +2,7 @@
 
 import json
 import struct
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -241,6 +242,15 @@ class Tiff(ForeignCase):
         np.save(self.path("b.npy"), np.zeros(3))
         self.assertIn("at least 2 axes", self.refused("convert", self.path("b.npy"), self.path("b.tif")))
         self.assertFalse(self.path("b.tif").exists())
+
+    def test_full_disk(self):
+        data = np.random.default_rng(0).integers(0, 60000, (512, 1024)).astype("u2")
+        np.save(self.path("a.npy"), data)
+        limited = f'ulimit -f 100; exec "$0" convert "{self.path("a.npy")}" "{self.path("b.tif")}"'
+        done = subprocess.run(["sh", "-c", limited, CLI], capture_output=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr.decode(), r"\Acaterva: [^\n]+: File too large\n\Z")
+        self.assertEqual(self.names(), ["a.npy"])
 
     def test_losses(self):
         path = self.path("a.tif")
