@@ -26,30 +26,38 @@ const NOT_OPEN = 8; // WASI's EBADF, for calls about files: there are none
 export async function load(wasm) {
     const module = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm);
     const host = new Host();
-    const imports = { caterva: host.stores(), wasi_snapshot_preview1: host.system() };
+    const functions = { caterva: host.stores(), wasi_snapshot_preview1: host.system() };
+    const imports = { caterva: {}, wasi_snapshot_preview1: {} };
     for (const { module: from, name } of WebAssembly.Module.imports(module))
-        imports[from][name] ??= () => NOT_OPEN;
-    const instance = await WebAssembly.instantiate(module, imports);
-    host.calls = instance.exports;
+        imports[from][name] = fromLibrary(functions[from][name] ?? (() => NOT_OPEN));
+    const { exports } = await WebAssembly.instantiate(module, imports);
+    host.memory = exports.memory;
+    for (const [name, call] of Object.entries(exports))
+        if (call !== exports.memory) host.calls[name] = (...args) => unsigned(call(...args));
     host.calls._initialize();
     return new Caterva(host);
 }
 
+// WebAssembly's integers of 32 bits are signed in JavaScript; the library's are pointers and sizes.
+const unsigned = (value) => (typeof value === "number" ? value >>> 0 : value);
+const fromLibrary = (call) => (...args) => call(...args.map(unsigned));
+
 class Host {
+    calls = {}; // the functions of the library
     numbers = new Map(); // of stores
     next = 1;
     thrown = null; // by a store, to be thrown again
 
     // The memory's buffer is another one after it has grown.
     view() {
-        return new DataView(this.calls.memory.buffer);
+        return new DataView(this.memory.buffer);
     }
     bytes(at, size) {
-        return new Uint8Array(this.calls.memory.buffer, at, size);
+        return new Uint8Array(this.memory.buffer, at, size);
     }
     text(at) {
-        const all = new Uint8Array(this.calls.memory.buffer);
-        return new TextDecoder().decode(all.slice(at, all.indexOf(0, at)));
+        const all = new Uint8Array(this.memory.buffer, at);
+        return new TextDecoder().decode(all.slice(0, all.indexOf(0)));
     }
 
     stores() {
@@ -104,10 +112,15 @@ class Host {
                                          this.text(this.calls.error_status()));
     }
 
-    // Memory for the call.
-    with(size, call) {
+    allocate(size) {
         const at = this.calls.allocate(size);
         if (at === 0) throw new RangeError(`no memory: ${size} bytes`);
+        return at;
+    }
+
+    // Memory for the call.
+    with(size, call) {
+        const at = this.allocate(size);
         try {
             return call(at);
         } finally {
@@ -125,8 +138,7 @@ class Caterva {
     /** Opens a whole frame in memory. */
     open(frame) {
         const host = this.#host;
-        const at = host.calls.allocate(frame.length);
-        if (at === 0) throw new RangeError(`no memory: ${frame.length} bytes`);
+        const at = host.allocate(frame.length);
         try {
             host.bytes(at, frame.length).set(frame);
             return new CatervaArray(host, host.calls.open_frame(at, frame.length) || host.fail(), at);
@@ -180,7 +192,7 @@ class CatervaArray {
         const size = start.reduce((n, s, d) => n * Math.max(stop[d] - s, 0), this.itemSize);
         if (size >= 2 ** 31) throw new RangeError(`${size} bytes are too many to read at once`);
         return host.with(16 * MOST_DIMS + size, (at) => {
-            const corners = new BigInt64Array(host.calls.memory.buffer, at, 2 * MOST_DIMS);
+            const corners = new BigInt64Array(host.memory.buffer, at, 2 * MOST_DIMS);
             start.forEach((s, d) => (corners[d] = BigInt(s)));
             stop.forEach((s, d) => (corners[MOST_DIMS + d] = BigInt(s)));
             const dst = at + 16 * MOST_DIMS;

@@ -6,6 +6,15 @@ import { CatervaError, load } from "../../wasm/caterva.mjs";
 
 const [wasm, list] = process.argv.slice(2);
 const { cases, huge, many } = JSON.parse(readFileSync(list));
+
+// The library's own functions, to take its memory.
+let library;
+const { instantiate } = WebAssembly;
+WebAssembly.instantiate = async (...given) => {
+    const instance = await instantiate(...given);
+    library = instance.exports;
+    return instance;
+};
 const caterva = await load(readFileSync(wasm));
 
 function storeOf(frame, log) {
@@ -32,16 +41,15 @@ function compare(array, wanted, one) {
     assert.equal(at, wanted.length, one.name);
 }
 
-let boxes = 0;
-for (const one of cases) {
+function compareCase(one) {
     const frame = new Uint8Array(readFileSync(one.frame));
     const wanted = readFileSync(one.items);
     for (const array of [caterva.open(frame), caterva.openStore(storeOf(frame, { bytes: 0 }))]) {
         compare(array, wanted, one);
         array.close();
     }
-    boxes += one.boxes.length;
 }
+cases.forEach(compareCase);
 
 // Damage is an error with a status, and an exception of a store is thrown again.
 const frame = new Uint8Array(readFileSync(cases[0].frame));
@@ -58,4 +66,29 @@ assert.throws(() => large.read([0, 0], [1 << 20, 1 << 10]), RangeError);
 large.close();
 assert.throws(() => caterva.open(new Uint8Array(readFileSync(many))), /addresses of 32 bits/);
 
+// Memory beyond 2 GiB, whose addresses are negative as integers of 32 bits, and its end at 4 GiB.
+const taken = [];
+const take = (size) => {
+    const at = library.allocate(size);
+    return at !== 0 && taken.push(at);
+};
+take(2 ** 30) && take(2 ** 30 - 65536);
+const vast = caterva.open(new Uint8Array(readFileSync(huge)));
+const sevens = new Int32Array(vast.read([0, 0], [1 << 15, 1 << 10]).buffer);
+assert.ok(sevens.length === 2 ** 25 && sevens.every((item) => item === 7));
+assert.ok(library.memory.buffer.byteLength > 2 ** 31);
+const some = cases.slice(0, 20);
+some.forEach(compareCase);
+assert.throws(() => vast.attribute("none"), { message: /"none"/, status: "CATERVA_ENOTFOUND" });
+
+for (let size = 2 ** 30; size >= 16; size /= 2) while (take(size));
+assert.equal(library.memory.buffer.byteLength, 2 ** 32);
+assert.throws(() => vast.read([0, 0], [1, 1 << 10]), /no memory/);
+assert.throws(() => caterva.open(frame), /no memory/);
+assert.throws(() => caterva.openStore(storeOf(frame, { bytes: 0 })), /no memory/);
+while (taken.length) library.release(taken.pop());
+some.forEach(compareCase);
+vast.close();
+
+const boxes = cases.reduce((n, one) => n + one.boxes.length, 0);
 console.log(`${cases.length} frames and ${boxes} boxes of them, in memory and in a store: equal`);
