@@ -9,9 +9,10 @@
 //
 // Everything is synchronous and uses the calling thread only. A store has size(), the number of
 // bytes, and read(position, size), which returns a Uint8Array of up to `size` bytes, at least one
-// if there are any; both may throw. Numbers are Numbers: up to 2^53.
+// if there are any; both may throw. They may use other arrays, but not the array in the store: its
+// calls throw CATERVA_EBUSY meanwhile. Numbers are Numbers: up to 2^53.
 
-/** An error of the library; `status` is its name, such as "corrupt data". */
+/** An error of the library; `status` is its name, such as "CATERVA_ECORRUPT". */
 export class CatervaError extends Error {
     constructor(message, status) {
         super(message);
@@ -20,6 +21,7 @@ export class CatervaError extends Error {
     }
 }
 
+const MOST_NESTED = 32; // calls in reads of stores: the stack has room for more than 256
 const NOT_OPEN = 8; // WASI's EBADF, for calls about files: there are none
 
 /** Prepares the library; `wasm` is the bytes of caterva.wasm, or a WebAssembly.Module. */
@@ -38,7 +40,7 @@ export async function load(wasm) {
     return new Caterva(host);
 }
 
-// WebAssembly's integers of 32 bits are signed in JavaScript; the library's are pointers and sizes.
+// JavaScript takes WebAssembly's integers of 32 bits as signed. The library's are pointers and sizes.
 const unsigned = (value) => (typeof value === "number" ? value >>> 0 : value);
 const fromLibrary = (call) => (...args) => call(...args.map(unsigned));
 
@@ -47,6 +49,7 @@ class Host {
     numbers = new Map(); // of stores
     next = 1;
     thrown = null; // by a store, to be thrown again
+    nested = 0; // calls that are running
 
     // The memory's buffer is another one after it has grown.
     view() {
@@ -105,11 +108,22 @@ class Host {
         };
     }
 
-    fail() {
-        const { thrown } = this;
+    // Calls a function of the library that returns 0 after an error. An exception of a store is
+    // thrown again after the library has returned, whose frames cannot be unwound.
+    run(name, ...given) {
+        if (this.nested === MOST_NESTED) throw new RangeError("too many stores read in a read");
+        const outer = this.thrown;
         this.thrown = null;
-        throw thrown ?? new CatervaError(this.text(this.calls.error_message()),
-                                         this.text(this.calls.error_status()));
+        this.nested++;
+        try {
+            const got = this.calls[name](...given);
+            if (got) return got;
+            throw this.thrown ?? new CatervaError(this.text(this.calls.error_message()),
+                                                  this.text(this.calls.error_status()));
+        } finally {
+            this.nested--;
+            this.thrown = outer;
+        }
     }
 
     allocate(size) {
@@ -139,13 +153,15 @@ class Caterva {
     open(frame) {
         const host = this.#host;
         const at = host.allocate(frame.length);
+        let array;
         try {
             host.bytes(at, frame.length).set(frame);
-            return new CatervaArray(host, host.calls.open_frame(at, frame.length) || host.fail(), at);
+            array = host.run("open_frame", at, frame.length);
         } catch (error) {
             host.calls.release(at);
             throw error;
         }
+        return new CatervaArray(host, array, at);
     }
 
     /** Opens a frame in a store; see the beginning of this file. */
@@ -153,10 +169,14 @@ class Caterva {
         const host = this.#host;
         const number = host.next++;
         host.numbers.set(number, store);
-        const array = host.calls.open_store(number);
-        if (array) return new CatervaArray(host, array, 0);
-        host.numbers.delete(number);
-        return host.fail();
+        let array;
+        try {
+            array = host.run("open_store", number);
+        } catch (error) {
+            host.numbers.delete(number);
+            throw error;
+        }
+        return new CatervaArray(host, array, 0);
     }
 }
 
@@ -166,15 +186,26 @@ class CatervaArray {
     #host;
     #array;
     #frame;
+    #busy = false;
 
+    // Releases the array if it cannot be described.
     constructor(host, array, frame) {
         this.#host = host;
         this.#array = array;
         this.#frame = frame;
+        try {
+            this.#describe();
+        } catch (error) {
+            this.close();
+            throw error;
+        }
+    }
+
+    #describe() {
+        const host = this.#host;
         const SHAPE = 16; // bytes of the other three
         host.with(SHAPE + 8 * MOST_DIMS, (at) => {
-            const info = host.calls.describe(array, at, at + SHAPE, at + 4, at + 8);
-            if (info === 0) host.fail();
+            const info = host.run("describe", this.#array, at, at + SHAPE, at + 4, at + 8);
             const view = host.view();
             this.shape = Array.from({ length: view.getInt32(at, true) }, (_, d) =>
                 Number(view.getBigInt64(at + SHAPE + 8 * d, true)));
@@ -182,6 +213,18 @@ class CatervaArray {
             this.dtype = host.text(view.getUint32(at + 8, true));
             host.calls.end_description(info);
         });
+    }
+
+    // Makes a call, during which the array's store may be read and must not use the array.
+    #use(call) {
+        if (this.#busy)
+            throw new CatervaError("the array is busy: its own store uses it", "CATERVA_EBUSY");
+        this.#busy = true;
+        try {
+            return call();
+        } finally {
+            this.#busy = false;
+        }
     }
 
     /** Reads the box [start, stop), which is the whole array by default: bytes in C order. */
@@ -196,7 +239,7 @@ class CatervaArray {
             start.forEach((s, d) => (corners[d] = BigInt(s)));
             stop.forEach((s, d) => (corners[MOST_DIMS + d] = BigInt(s)));
             const dst = at + 16 * MOST_DIMS;
-            if (host.calls.read(this.#array, at, at + 8 * MOST_DIMS, dst, size)) host.fail();
+            this.#use(() => host.run("read", this.#array, at, at + 8 * MOST_DIMS, dst, size));
             return host.bytes(dst, size).slice();
         });
     }
@@ -207,7 +250,7 @@ class CatervaArray {
         const utf8 = new TextEncoder().encode(name);
         return host.with(8 + utf8.length + 1, (at) => {
             host.bytes(at + 8, utf8.length + 1).set([...utf8, 0]);
-            if (host.calls.attribute(this.#array, at + 8, at, at + 4)) host.fail();
+            this.#use(() => host.run("attribute", this.#array, at + 8, at, at + 4));
             const bytes = host.view().getUint32(at, true);
             const value = host.bytes(bytes, host.view().getUint32(at + 4, true)).slice();
             host.calls.free_bytes(bytes);
@@ -217,7 +260,7 @@ class CatervaArray {
 
     close() {
         if (this.#array === 0) return;
-        this.#host.calls.close(this.#array);
+        this.#use(() => this.#host.calls.close(this.#array));
         if (this.#frame) this.#host.calls.release(this.#frame);
         this.#array = this.#frame = 0;
     }

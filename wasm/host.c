@@ -98,19 +98,20 @@ EXPORT(end_description) void end_description(const caterva_info *info)
 
 /* ---- Reading ---- */
 
-/* Returns 0, or -1 after an error. */
+/* Returns 1, or 0 after an error. */
 EXPORT(read)
 int32_t read_box(caterva_array *array, const int64_t *start, const int64_t *stop, void *dst,
                  size_t size)
 {
-    return caterva_read(array, start, stop, dst, size, &error) == CATERVA_OK ? 0 : -1;
+    return caterva_read(array, start, stop, dst, size, &error) == CATERVA_OK;
 }
 
-/* Sets *bytes, to be released by `free_bytes`, to an attribute as msgpack. */
+/* Sets *bytes, to be released by `free_bytes`, to an attribute as msgpack. Returns 1, or 0
+ * after an error. */
 EXPORT(attribute)
 int32_t attribute(caterva_array *array, const char *name, void **bytes, size_t *size)
 {
-    return caterva_attr_get(array, name, bytes, size, &error) == CATERVA_OK ? 0 : -1;
+    return caterva_attr_get(array, name, bytes, size, &error) == CATERVA_OK;
 }
 
 EXPORT(free_bytes) void free_bytes(void *bytes) { caterva_free(bytes); }

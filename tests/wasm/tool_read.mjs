@@ -58,6 +58,52 @@ assert.throws(() => caterva.open(new Uint8Array(0)), CatervaError);
 const broken = { size: () => frame.length, read() { throw new TypeError("broken"); } };
 assert.throws(() => caterva.openStore(broken), { name: "TypeError", message: "broken" });
 
+// A store's read may use other arrays, but not the one in the store. Each read of the largest frame
+// does one of both: afterwards the array still has its items.
+const sizes = cases.map((one) => readFileSync(one.frame).length);
+const largest = cases[sizes.indexOf(Math.max(...sizes))];
+const stored = new Uint8Array(readFileSync(largest.frame));
+const items = caterva.open(stored).read();
+function during(nth, call) {
+    let array = null, calls = 0, thrown = null;
+    const { size, read } = storeOf(stored, { bytes: 0 });
+    const store = { size, read(...range) {
+        if (array && ++calls === nth) call(array);
+        return read(...range);
+    } };
+    array = caterva.openStore(store);
+    try {
+        assert.deepEqual(array.read(), items);
+    } catch (error) {
+        thrown = error;
+    }
+    const called = calls >= nth;
+    calls = nth;
+    assert.deepEqual(array.read(), items);
+    array.close();
+    return { called, thrown };
+}
+const busy = { name: "CatervaError", status: "CATERVA_EBUSY", message: /its own store uses it/ };
+for (const call of [(array) => array.read(), (array) => array.close(),
+                    (array) => array.attribute("none")]) {
+    let nth = 1;
+    for (;; nth++) {
+        const swallowed = during(nth, (array) => assert.throws(() => call(array), busy));
+        if (!swallowed.called) break;
+        assert.equal(swallowed.thrown, null);
+        const { thrown } = during(nth, (array) => call(array));
+        if (thrown) assert.equal(thrown.status, busy.status);
+        const other = during(nth, () => cases.slice(0, 3).forEach(compareCase));
+        assert.equal(other.thrown, null);
+        const nested = during(nth, () => caterva.openStore(broken));
+        if (nested.thrown) assert.equal(nested.thrown.message, "broken");
+    }
+    assert.ok(nth > 2);
+}
+const endless = { size: () => frame.length, read: () => caterva.openStore(endless) };
+assert.throws(() => caterva.openStore(endless), /too many stores/);
+compareCase(cases[0]);
+
 // 4 TiB of equal items: a part can be read, 4 GiB at once cannot.
 const large = caterva.open(new Uint8Array(readFileSync(huge)));
 const part = new Int32Array(large.read([1073741000, 5], [1073741002, 8]).buffer);
