@@ -9,8 +9,9 @@
 //
 // Everything is synchronous and uses the calling thread only. A store has size(), the number of
 // bytes, and read(position, size), which returns a Uint8Array of up to `size` bytes, at least one
-// if there are any; both may throw. They may use other arrays, but not the array in the store: its
-// calls throw CATERVA_EBUSY meanwhile. Numbers are Numbers: up to 2^53.
+// if there are any; both may throw. They may use other arrays, but not the array in the store,
+// whose calls throw CATERVA_EBUSY meanwhile. Bytes may also be an ArrayBuffer or any view of one.
+// Numbers are Numbers: up to 2^53. Released memory serves requests of about the same size only.
 
 /** An error of the library; `status` is its name, such as "CATERVA_ECORRUPT". */
 export class CatervaError extends Error {
@@ -40,9 +41,19 @@ export async function load(wasm) {
     return new Caterva(host);
 }
 
-// JavaScript takes WebAssembly's integers of 32 bits as signed. The library's are pointers and sizes.
+// JavaScript takes 32-bit integers of WebAssembly as signed: here they are addresses and sizes.
 const unsigned = (value) => (typeof value === "number" ? value >>> 0 : value);
 const fromLibrary = (call) => (...args) => call(...args.map(unsigned));
+
+// The bytes that the program gives, in memory that they share.
+function bytesOf(given, what) {
+    if (ArrayBuffer.isView(given))
+        return new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
+    const kind = Object.prototype.toString.call(given).slice("[object ".length, -1);
+    if (/^(Shared)?ArrayBuffer$/.test(kind)) return new Uint8Array(given);
+    const hint = kind === "Promise" ? ": a store must answer at once" : "";
+    throw new TypeError(`${what} is not a Uint8Array, but ${kind}${hint}`);
+}
 
 class Host {
     calls = {}; // the functions of the library
@@ -73,10 +84,16 @@ class Host {
             }
         };
         return {
-            store_size: (n) => guard(-1n, () => BigInt(this.numbers.get(n).size())),
+            store_size: (n) =>
+                guard(-1n, () => {
+                    const size = this.numbers.get(n).size();
+                    if (Number.isSafeInteger(size) && size >= 0) return BigInt(size);
+                    throw new TypeError(`what size() returned is no number of bytes: ${size}`);
+                }),
             store_read: (n, pos, dst, size) =>
                 guard(-1, () => {
-                    const bytes = this.numbers.get(n).read(Number(pos), size);
+                    const read = this.numbers.get(n).read(Number(pos), size);
+                    const bytes = bytesOf(read, "what read() returned");
                     if (bytes.length > size) throw new RangeError("a store returned too much");
                     this.bytes(dst, bytes.length).set(bytes);
                     return bytes.length;
@@ -127,7 +144,7 @@ class Host {
     }
 
     allocate(size) {
-        const at = this.calls.allocate(size);
+        const at = size < 2 ** 32 ? this.calls.allocate(size) : 0;
         if (at === 0) throw new RangeError(`no memory: ${size} bytes`);
         return at;
     }
@@ -150,8 +167,9 @@ class Caterva {
     }
 
     /** Opens a whole frame in memory. */
-    open(frame) {
+    open(given) {
         const host = this.#host;
+        const frame = bytesOf(given, "the frame");
         const at = host.allocate(frame.length);
         let array;
         try {
@@ -232,6 +250,9 @@ class CatervaArray {
         const host = this.#host;
         if (start.length !== this.shape.length || stop.length !== this.shape.length)
             throw new RangeError(`the array has ${this.shape.length} dimensions`);
+        for (const number of [...start, ...stop])
+            if (!Number.isSafeInteger(number))
+                throw new RangeError(`${number} is not an integer below 2^53`);
         const size = start.reduce((n, s, d) => n * Math.max(stop[d] - s, 0), this.itemSize);
         if (size >= 2 ** 31) throw new RangeError(`${size} bytes are too many to read at once`);
         return host.with(16 * MOST_DIMS + size, (at) => {
@@ -248,6 +269,7 @@ class CatervaArray {
     attribute(name) {
         const host = this.#host;
         const utf8 = new TextEncoder().encode(name);
+        if (utf8.includes(0)) throw new RangeError("an attribute's name cannot have a zero");
         return host.with(8 + utf8.length + 1, (at) => {
             host.bytes(at + 8, utf8.length + 1).set([...utf8, 0]);
             this.#use(() => host.run("attribute", this.#array, at + 8, at, at + 4));
