@@ -888,8 +888,9 @@ CATERVA_API caterva_status caterva_view_read_async(const caterva_view *view,
  * cleared: growing again does not restore them. This handle sees the new shape at once,
  * others after the commit.
  *
- * A wrong argument changes nothing. After any other failure the committed state is untouched,
- * but caterva_rollback must precede the next change (CATERVA_EROLLBACK). */
+ * A wrong argument changes nothing. After any other failure, also a stop, the committed state
+ * is untouched, but some items may have moved and others not. Until caterva_rollback, reads,
+ * copies, changes and commits through the handle return CATERVA_EROLLBACK. */
 
 /* Grows or shrinks each axis at its end, to `shape` (ndim entries).
  * Thread: turns. */

@@ -237,6 +237,54 @@ def test_an_interrupted_close_is_repeated(kind: str, end: str, how: str) -> None
     assert np.array_equal(caterva.load(place(kind)), BIG)
 
 
+CHANGES: dict[str, Any] = {
+    "resize": lambda a: a.resize(5, 30),
+    "append": lambda a: a.append(np.zeros((1, 30), "i4")),
+    "insert": lambda a: a.insert(3, np.zeros((2, 30), "i4")),
+    "remove": lambda a: a.remove(3, 10),
+    "rollback": lambda a: a.rollback(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_interruption_at_the_end_of_a_change_leaves_the_new_shape(change: str) -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    caterva.save("a.b2nd", np.arange(600, dtype="i4").reshape(20, 30), chunks=(4, 8))
+    a = caterva.open("a.b2nd", "r+")
+    if change == "rollback":
+        a.resize(7, 30)
+    a.progress = interrupt
+    with suppress(KeyboardInterrupt):
+        CHANGES[change](a)
+    a.progress = None
+    assert a.shape == a.info.shape == a[...].shape and len(a) == a.info.shape[0]
+    a.close()
+    assert caterva.load("a.b2nd").shape == a.shape
+
+
+def test_a_change_that_fails_half_way_is_not_read_before_the_rollback() -> None:
+    """Items that have moved are not returned together with items that have not."""
+    items = BIG.reshape(2, 1 << 20)
+    options: dict[str, Any] = {"level": 9, "chunks": (1, 1 << 17), "blocks": (1, 1 << 13)}
+    caterva.save("a.b2nd", items, **options)
+    a = caterva.open("a.b2nd", "r+", threads=1, progress=lambda done, total: True)
+    view = a.view[:, ::2]
+    with pytest.raises(caterva.StoppedError):
+        a.remove(5, 6, axis=1)  # all items after them move
+    a.progress = None
+    reads: list[Any] = [lambda: a[...], lambda: a[0, 7], lambda: a[:, [1, 3]], a.sum, a.to_bytes,
+                        lambda: a.read_async().result(), lambda: view[...], a.commit]  # fmt: skip
+    for read in reads:
+        with pytest.raises(caterva.RollbackError, match="roll back the pending changes first"):
+            read()
+    assert np.array_equal(caterva.load("a.b2nd"), items)
+    a.rollback()
+    assert a.shape == items.shape and np.array_equal(a[...], items)
+
+
 @pytest.mark.parametrize("end", ["close", "block", "discard"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interruption_at_any_line_of_python(kind: str, end: str) -> None:

@@ -192,10 +192,17 @@ cv_source cv_array_source(caterva_array *array)
     return source;
 }
 
+cv_status cv_array_check_whole(const caterva_array *array, cv_error *err)
+{
+    return array->pending ? cv_pending_check_whole(array->pending, err) : CV_OK;
+}
+
 cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err)
 {
     CV_TRY(cv_array_check(array, err));
     cv_array_lock_shared(array);
+    cv_status status = cv_array_check_whole(array, err);
+    if (status != CV_OK) return cv_array_finish(array, status);
     set_source(array, out);
     return CV_OK;
 }

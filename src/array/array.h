@@ -173,7 +173,12 @@ cv_status cv_array_finish(caterva_array *array, cv_status status);
 /* Returns the source for a read through this handle. Call with the lock held. */
 cv_source cv_array_source(caterva_array *array);
 
-/* Checks the handle, takes the shared lock and gets the source. End with cv_array_finish. */
+/* CATERVA_EROLLBACK after a change that failed half-way: items that moved and items that did not
+ * would be read together. Call with the lock held. */
+cv_status cv_array_check_whole(const caterva_array *array, cv_error *err);
+
+/* Checks the handle, takes the shared lock, checks that no change failed half-way, and gets the
+ * source. After success, end with cv_array_finish. */
 cv_status cv_array_begin_read(caterva_array *array, cv_source *out, cv_error *err);
 
 /* CATERVA_EREADONLY unless the handle is open for writing. */

@@ -130,6 +130,7 @@ static cv_status check_array(const caterva_array *array, const caterva_info *inf
 static cv_status read_piece(cv_turn *turn, cv_read_piece *piece, cv_error *err)
 {
     CV_TRY(cv_watch_tick(&turn->task.watch, 0, err));
+    CV_TRY(cv_array_check_whole(piece->array, err));
     cv_source source = cv_array_source(piece->array);
     source.watch = &turn->task.watch;
     const cv_grid *grid = &source.snapshot->grid;

@@ -473,8 +473,8 @@ cv_status cv_view_finish(const cv_base *base, cv_status status)
 static cv_status read_array(void *context, const cv_base *base, cv_mapped *m, cv_error *err)
 {
     (void)context;
-    cv_array_lock_shared(base->array);
-    cv_source source = cv_array_source(base->array);
+    cv_source source;
+    CV_TRY(cv_array_begin_read(base->array, &source, err));
     m->selection.grid = &source.snapshot->grid;
     cv_status status = cv_view_check(base, m->selection.grid, err);
     if (status == CV_OK)

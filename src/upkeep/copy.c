@@ -567,7 +567,7 @@ static cv_status copy(caterva_array *source, const char *url, cv_copy_order *ord
                       caterva_array **out, cv_error *err)
 {
     const cv_snapshot *state = cv_array_state(source);
-    if (source->pending) CV_TRY(cv_pending_check_whole(source->pending, err));
+    CV_TRY(cv_array_check_whole(source, err));
     CV_TRY(set_box(&state->grid, order, err));
     set_partition(state, order);
     copy_set_kind(source, url, order);
@@ -791,7 +791,7 @@ static cv_status copy_view_move_part(view_copy *c, const caterva_view *part, int
     move.memory = c->order->options.memory / 4;
     int64_t packed = cv_max_i64(1, c->order->options.memory / (2 * c->grid->chunk_bytes));
     int threads = (int)cv_min_i64(cv_min_i64(source.threads, c->to->threads), packed);
-    if (source.pending) status = cv_pending_check_whole(source.pending, err);
+    status = cv_array_check_whole(array, err);
     if (status == CV_OK) status = cv_view_check(part->base, &source.snapshot->grid, err);
     if (status == CV_OK && draw_move(c, part, at, &move)) {
         status = cv_move_chunks(&move, threads, on_chunk, c, err);
@@ -933,7 +933,8 @@ caterva_status caterva_frame_copy(caterva_array *array, void **frame, size_t *si
     if (array->metalayer == CATERVA_METALAYER_NONE)
         return plain_to_frame(array, frame, size, err);
     cv_array_lock_alone(array); /* dirty blocks are put into the transaction */
-    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_status status = cv_array_check_whole(array, err);
+    if (status == CV_OK && array->pending) status = cv_pending_flush(array->pending, err);
     cv_source source = cv_array_source(array);
     if (status == CV_OK) status = cv_transfer_to_memory(&source, frame, size, err);
     return cv_array_finish(array, status);
@@ -960,7 +961,8 @@ caterva_status caterva_frame_pieces(caterva_array *array,
     if (array->metalayer == CATERVA_METALAYER_NONE)
         return plain_to_pieces(array, take, context, err);
     cv_array_lock_alone(array);
-    cv_status status = array->pending ? cv_pending_flush(array->pending, err) : CV_OK;
+    cv_status status = cv_array_check_whole(array, err);
+    if (status == CV_OK && array->pending) status = cv_pending_flush(array->pending, err);
     cv_source source = cv_array_source(array);
     bool as_it_lies = !source.pending && !array->snapshot->header.sparse;
     if (status == CV_OK)

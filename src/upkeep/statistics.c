@@ -262,8 +262,7 @@ static cv_status reduce_array(void *context, const cv_base *base, cv_mapped *m, 
     if (progress.report) progress.report = report_share;
     progress.context = call;
     call->n_items_here = m->selection.n_items;
-    cv_array_lock_shared(base->array);
-    sh.source = cv_array_source(base->array);
+    CV_TRY(cv_array_begin_read(base->array, &sh.source, err));
     sh.source.watch = cv_watch_open(&sh.watch, &progress, sh.source.watch);
     cv_status status = cv_watch_close(&sh.watch, compute_share(call, base, m, &sh, err));
     taken_free(&sh.taken);
@@ -496,8 +495,7 @@ static cv_status run(request *r, caterva_array *array,
                      cv_status (*work)(request *r, void *argument, cv_error *err),
                      void *argument, cv_error *err)
 {
-    cv_array_lock_shared(array);
-    r->source = cv_array_source(array);
+    CV_TRY(cv_array_begin_read(array, &r->source, err));
     r->source.watch = cv_watch_open(&r->watch, &r->options.progress, r->source.watch);
     cv_status status = prepare(r, array, err);
     if (status == CV_OK) status = work(r, argument, err);

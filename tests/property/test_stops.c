@@ -140,6 +140,17 @@ static caterva_status read_steps(caterva_array *a, caterva_error *err)
     return caterva_read_selection(a, &s, &b, err);
 }
 
+static caterva_status read_view(caterva_array *a, caterva_error *err)
+{
+    int32_t read[2 * N]; /* the array may have grown */
+    caterva_view *view;
+    caterva_error ignored;
+    CHECK_OK(caterva_view_of(a, &view, &ignored), ignored);
+    caterva_status status = caterva_view_read(view, NULL, PLAIN(read, sizeof read), err);
+    caterva_view_free(view);
+    return status;
+}
+
 static caterva_status count_statistics(caterva_array *a, caterva_error *err)
 {
     caterva_stats stats = CATERVA_STATS_INIT;
@@ -234,13 +245,29 @@ static caterva_status take_out(caterva_array *a, caterva_error *err)
 typedef struct named_action {
     const char *name;
     action run;
-    bool writes;  /* needs a handle for writing, and a rollback afterwards */
-    bool commits; /* the file is another one after success */
+    bool writes;   /* needs a handle for writing, and a rollback afterwards */
+    bool commits;  /* the file is another one after success */
+    bool reshapes; /* if stopped, some items have moved and others have not */
 } named_action;
+
+/* Items that moved are not read together with items that did not. The committed state can be
+ * read. */
+static void check_refuses_reads(caterva_array *array)
+{
+    static const action reads[] = {read_all, read_steps,   read_view,     count_statistics,
+                                   to_frame, append_frame, copy_to_memory};
+    caterva_error err;
+    for (size_t i = 0; i < sizeof reads / sizeof reads[0]; i++)
+        CHECK(reads[i](array, &err) == CATERVA_EROLLBACK && strstr(err.message, "half-way"),
+              "read %zu of mixed items", i);
+    CHECK(verify_all(array, &err) == CATERVA_OK, "%s", err.message);
+    check_committed();
+}
 
 static const named_action actions[] = {
     {"read", read_all, .writes = false},
     {"read steps", read_steps, .writes = false},
+    {"read view", read_view, .writes = false},
     {"statistics", count_statistics, .writes = false},
     {"verify", verify_all, .writes = false},
     {"measure", measure, .writes = false},
@@ -250,10 +277,10 @@ static const named_action actions[] = {
     {"write", write_all, .writes = true},
     {"write inside", write_inside, .writes = true},
     {"write and commit", write_and_commit, .writes = true, .commits = true},
-    {"resize", shrink, .writes = true},
-    {"insert", insert, .writes = true},
-    {"append", append, .writes = true},
-    {"remove", take_out, .writes = true},
+    {"resize", shrink, .writes = true, .reshapes = true},
+    {"insert", insert, .writes = true, .reshapes = true},
+    {"append", append, .writes = true, .reshapes = true},
+    {"remove", take_out, .writes = true, .reshapes = true},
 };
 
 static caterva_array *open_watched(const named_action *act, patience *p, int threads)
@@ -288,6 +315,8 @@ static bool stop_once(const named_action *act, int chance, int threads)
         caterva_discard(array);
         return false;
     }
+    if (stopped && act->reshapes) check_refuses_reads(array);
+    p = (patience){.left = -1};
     if (act->writes) CHECK_OK(caterva_rollback(array, &err), err);
     p = (patience){.left = -1};
     check_items(array); /* no lock is held, and the handle works */

@@ -64,13 +64,23 @@ static void set_shape(array_object *self, const caterva_info *info)
         atomic_store_explicit(&self->shape[d], info->shape[d], memory_order_relaxed);
 }
 
-int array_look(array_object *self)
+static int look(array_object *self)
 {
     const caterva_info *info;
     if (get_info(self, &info) < 0) return -1;
     set_shape(self, info);
     caterva_info_release(info);
     return 0;
+}
+
+int array_look(array_object *self, int result)
+{
+    PyObject *kind, *value, *traceback;
+    if (result == 0) return look(self);
+    PyErr_Fetch(&kind, &value, &traceback);
+    if (look(self) < 0) PyErr_Clear();
+    PyErr_Restore(kind, value, traceback);
+    return -1;
 }
 
 int handle_look_first(array_object *self)

@@ -46,8 +46,10 @@ PyObject *place_encoded(PyObject *place);
 int array_enter(array_object *self);
 static inline void array_leave(array_object *self) { gate_leave(&self->gate); }
 
-/* Updates the shape from the handle. Call inside the gate. Returns 0, or -1 with an exception. */
-int array_look(array_object *self);
+/* Updates the shape after a call that returned `result`, and returns it, or -1 with an exception. A
+ * call that failed, or ended when an interruption came, may have changed the shape. Call inside the
+ * gate. */
+int array_look(array_object *self, int result);
 
 /* True if the array is in memory, or read from a Python object. */
 bool handle_in_memory(const array_object *self);

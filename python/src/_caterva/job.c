@@ -16,18 +16,6 @@ static PyObject *take_bytes(void *bytes, size_t size)
     return out;
 }
 
-/* Updates the shape after a call that returned `result`, and returns it: a job or a merge may have
- * grown the array even if it failed later. */
-static int look_again(array_object *self, int result)
-{
-    PyObject *kind, *value, *traceback;
-    if (result == 0) return array_look(self);
-    PyErr_Fetch(&kind, &value, &traceback);
-    if (array_look(self) < 0) PyErr_Clear();
-    PyErr_Restore(kind, value, traceback);
-    return -1;
-}
-
 /* ---- The coordinator ----------------------------------------------------------------- */
 
 /* (the shape to grow to, or None) to the job's token */
@@ -53,7 +41,7 @@ static PyObject *job_begin(PyObject *object, PyObject *args)
     call_begin(&c, self, self->progress);
     caterva_status status = caterva_job_begin(self->handle, &options, &job, &size, &c.err);
     int result = call_end(self->state, &c, status);
-    result = look_again(self, result);
+    result = array_look(self, result);
     array_leave(self);
     if (result == 0) return take_bytes(job, size);
     if (status == CATERVA_OK) caterva_free(job);
@@ -99,7 +87,7 @@ static PyObject *merge_tokens(array_object *self, const merging *m,
     caterva_status status =
         caterva_merge(self->handle, m->tokens, m->sizes, m->n, options, &r, &c.err);
     int result = call_end(self->state, &c, status);
-    result = look_again(self, result);
+    result = array_look(self, result);
     array_leave(self);
     if (result < 0) return NULL;
     return Py_BuildValue("LLLLLL", (long long)r.parts, (long long)r.chunks,

@@ -45,10 +45,13 @@ static PyObject *turn(array_object *self, turn_function *function)
         call_begin(&c, self, self->progress);
         caterva_status status = function(self->handle, &c.err);
         result = call_end(self->state, &c, status);
-        if (result == 0 && handle_look_again(self) < 0) {
+        PyObject *kind, *value, *traceback;
+        PyErr_Fetch(&kind, &value, &traceback); /* an interruption when the call had ended */
+        if (status == CATERVA_OK && handle_look_again(self) < 0) {
             result = -1;
             handle_abandon(self);
         }
+        if (kind) PyErr_Restore(kind, value, traceback);
     }
     gate_open(&self->gate);
     if (result < 0) return NULL;

@@ -6,8 +6,7 @@
 /* Ends a call that has changed the shape, and updates the object's shape. Call inside the gate. */
 static int end_change(array_object *self, call *c, caterva_status status)
 {
-    int result = call_end(self->state, c, status);
-    return result == 0 ? array_look(self) : result;
+    return array_look(self, call_end(self->state, c, status));
 }
 
 static PyObject *resize(PyObject *object, PyObject *args)
