@@ -285,6 +285,28 @@ def test_a_change_that_fails_half_way_is_not_read_before_the_rollback() -> None:
     assert a.shape == items.shape and np.array_equal(a[...], items)
 
 
+@pytest.mark.parametrize("verb", ["compact", "seal"])
+@pytest.mark.parametrize("when", ["commit", "function"])
+def test_an_interrupted_compact_leaves_the_array_open(verb: str, when: str) -> None:
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    caterva.save("a.b2nd", OLD)
+    a = caterva.open("a.b2nd", "r+")
+    a[::2] = NEW[::2]
+    a[1::2] = NEW[1::2]
+    if when == "commit":  # which precedes the function, and has ended
+        a.progress = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        getattr(a, verb)(progress=interrupt)
+    a.progress = None
+    assert not a.closed and np.array_equal(a[:], NEW)
+    a[0] = 1
+    a.close()
+    assert caterva.load("a.b2nd")[0] == 1
+
+
 @pytest.mark.parametrize("end", ["close", "block", "discard"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interruption_at_any_line_of_python(kind: str, end: str) -> None:

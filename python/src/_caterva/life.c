@@ -96,15 +96,17 @@ static int check_keeps_up(array_object *self)
     return raise_error(self->state, &refused, self->place);
 }
 
-/* Closes the array, runs `function` on its file, and opens it again. Call while the gate is shut.
- * If the array cannot be opened again it stays closed. */
+/* Closes the array, runs `function` on its file, and opens it again, also after an interruption.
+ * Call while the gate is shut. If the array cannot be opened again it stays closed. */
 static int keep_up(array_object *self, upkeep_function *function, PyObject *progress)
 {
     PyObject *place = place_encoded(self->place);
-    if (!place || handle_close(self) < 0) {
+    if (!place || (handle_close(self) < 0 && self->handle)) {
         Py_XDECREF(place);
         return -1;
     }
+    PyObject *kind, *value, *traceback;
+    PyErr_Fetch(&kind, &value, &traceback); /* an interruption when the handle was closed */
     const char *url = PyBytes_AsString(place);
     caterva_upkeep_options options = CATERVA_UPKEEP_INIT;
     options.durability = self->again.durability;
@@ -112,15 +114,18 @@ static int keep_up(array_object *self, upkeep_function *function, PyObject *prog
     caterva_error failed;
     call c;
     call_begin(&c, self, progress);
-    caterva_status status = function(url, &options, &c.err), opened = CATERVA_OK;
+    caterva_status status = kind ? CATERVA_OK : function(url, &options, &c.err);
     if (status != CATERVA_OK) failed = c.err;
-    opened = caterva_open(url, &self->again, &self->handle, &c.err);
+    c.defers_signals = true;
+    caterva_status opened = caterva_open(url, &self->again, &self->handle, &c.err);
     self->n_opened++;
     if (opened != CATERVA_OK) self->handle = NULL;
     if (status != CATERVA_OK) c.err = failed;
     int result = call_end(self->state, &c, status != CATERVA_OK ? status : opened);
     Py_DECREF(place);
-    return result;
+    if (!kind) return result;
+    PyErr_Restore(kind, value, traceback);
+    return -1;
 }
 
 /* (0: compact, 1: seal; progress) */
