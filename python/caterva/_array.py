@@ -50,7 +50,7 @@ class Array(_caterva.Array, Readable):
     def close(self) -> None:
         """Commit pending changes and release the file. Closing twice is allowed.
 
-        If the commit fails or is interrupted, the array stays open with its pending changes:
+        If the commit fails or is stopped, the array stays open with its pending changes:
         close it again, for example after freeing disk space, or `discard` it.
 
         Examples

@@ -163,7 +163,7 @@ class Tree(Group):
         """Commit pending changes and release the tree. Closing twice is allowed.
 
         If the tree is open for writing, this also closes its arrays; arrays of a tree that is
-        only read stay open. If the commit fails or is interrupted, the tree stays open with its
+        only read stay open. If the commit fails or is stopped, the tree stays open with its
         pending changes: close it again, or `discard` it. In a forked child nothing is
         committed: the pending changes belong to the parent.
         """
