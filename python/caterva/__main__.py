@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -110,9 +111,25 @@ def _convert(words: list[str]) -> int:
     return 0
 
 
+def _unwind_at_signals() -> None:
+    """Let SIGTERM and SIGHUP raise SystemExit, so that temporary files are deleted. Further
+    ones are ignored meanwhile. What the caller ignores stays ignored."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [n for n in numbers if signal.getsignal(n) == signal.SIG_DFL]
+
+    def end(number: int, _: object) -> NoReturn:
+        for n in numbers:
+            signal.signal(n, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for n in numbers:
+        signal.signal(n, end)
+
+
 def main() -> None:
     """Become the program, with the same arguments; or convert what only Python reads."""
     if sys.argv[1:2] == ["convert"]:
+        _unwind_at_signals()  # execv below restores the defaults
         try:
             sys.exit(_convert(sys.argv[2:]))
         except _Other:

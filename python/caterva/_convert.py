@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -448,7 +449,13 @@ def _one(found: Contents, place: str) -> tuple[str, Variable]:
 def _beside(target: str) -> Iterator[str]:
     """Create a hidden folder beside the target, and delete it at the end."""
     folder, name = os.path.split(target.rstrip("/"))
-    with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.tmp-", dir=folder) as hidden:
+    try:
+        beside = tempfile.TemporaryDirectory(prefix=f".{name[:200]}.tmp-", dir=folder)
+    except OSError as error:  # which names the hidden folder
+        status = Status.ENOTFOUND if error.errno == errno.ENOENT else Status.EIO
+        message = f"cannot create {shown(target)}: {error.strerror}"
+        raise make(status, error.errno or 0, -1, message, target) from None
+    with beside as hidden:
         yield hidden
 
 
@@ -632,11 +639,12 @@ def convert(source: Source, target: Path, **options: Unpack[Converting]) -> None
     progress
         Function ``(done, total)``, called with decoded bytes in this thread, or ``"tqdm"``;
         returning a true value stops the call. `total` can grow if there are several arrays.
+        After a stop, or Ctrl-C, the target does not exist, or it is complete.
 
     Raises
     ------
     FileNotFoundError
-        If the source or its key does not exist.
+        If the source, its key or the folder of the target does not exist.
     FileExistsError
         If the target exists and `overwrite` is False.
     NotImplementedError

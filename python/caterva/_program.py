@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import _thread
 import errno
 import importlib.util
 import os
@@ -46,18 +46,6 @@ def _failure(status: int, message: str, place: str, target: str | None) -> Error
     number = next(known, 0)
     is_missing = number == errno.ENOENT or " has no array or group " in message
     return make(Status.ENOTFOUND if is_missing else Status.EIO, number, -1, message, place)
-
-
-def _stop(program: subprocess.Popen[bytes]) -> None:
-    """Ask the program to stop, which deletes what it has begun, and wait; a second interruption
-    makes it do so at once."""
-    while program.poll() is None:
-        with contextlib.suppress(KeyboardInterrupt):
-            if sys.platform == "win32":
-                program.terminate()
-            else:
-                program.send_signal(signal.SIGINT)
-            program.wait()
 
 
 def _follow(lines: IO[str], progress: Progress | None) -> bool:
@@ -109,6 +97,53 @@ def _start(words: Sequence[str], said: IO[str], writing: int) -> subprocess.Pope
         os.close(writing)
 
 
+class _Child:
+    """The program, started by a thread that no interruption reaches. So `stop` finds the
+    program or prevents its start, wherever the calling thread was interrupted."""
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()  # an interruption breaks events and conditions
+        self._tried = _thread.allocate_lock()
+        self._tried.acquire()
+        self._is_over = self.has_stopped = False
+        self._program: subprocess.Popen[bytes] | None = None
+        self._error: BaseException | None = None
+
+    def _work(self, words: Sequence[str], said: IO[str], writing: int) -> None:
+        with self._lock:
+            try:
+                if self._is_over:
+                    os.close(writing)
+                else:
+                    self._program = _start(words, said, writing)
+            except BaseException as error:
+                self._error = error
+        self._tried.release()
+
+    def start(self, words: Sequence[str], said: IO[str], writing: int) -> None:
+        _thread.start_new_thread(self._work, (words, said, writing))
+        self._tried.acquire()
+        if self._error is not None:
+            raise self._error
+
+    def wait(self) -> int:
+        """Wait for the end of the program, which was started, and return its exit status."""
+        assert self._program is not None
+        return self._program.wait()
+
+    def stop(self) -> None:
+        """Ask the program to stop, which deletes what it has begun, and wait."""
+        with self._lock:
+            self._is_over = True
+        while self._program is not None and self._program.poll() is None:
+            if sys.platform == "win32":
+                self._program.terminate()
+            else:
+                self._program.send_signal(signal.SIGINT)
+            self._program.wait()
+        self.has_stopped = True
+
+
 def run(
     words: Sequence[str],
     place: str,
@@ -118,21 +153,26 @@ def run(
     """Run the program, and return the sentences of its warnings.
 
     The exception for a failure is about `place`, or about the target. An exception or a true
-    value of `progress` stops the program, as Ctrl-C does; nothing half-made is left.
+    value of `progress` stops the program, as Ctrl-C does, and waits for its end; nothing
+    half-made is left, but the target is there if it was complete already.
     """
-    # Closing the pipe stops a program that was started before `program` could be set.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as said:
         reading, writing = os.pipe()
-        program = None
+        child = _Child()
         with open(reading, encoding="ascii") as lines:
             try:
-                program = _start(words, said, writing)
+                child.start(words, said, writing)
                 stopped = sys.platform != "win32" and _follow(lines, progress)
-                if not stopped:
-                    program.wait()
+                status = 0 if stopped else child.wait()
             finally:
-                if program is not None:
-                    _stop(program)
+                interruption: BaseException | None = None
+                while not child.has_stopped:  # a second interruption stops it at once
+                    try:
+                        child.stop()
+                    except (KeyboardInterrupt, SystemExit) as error:
+                        interruption = error
+                if interruption is not None:
+                    raise interruption
         said.seek(0)
         sentences = [line.rstrip("\n") for line in said]
     if stopped:
@@ -140,9 +180,9 @@ def run(
             Status.ESTOPPED, 0, -1, "the progress function stopped the conversion", place
         )
     losses = [s.removeprefix(_WARNING) for s in sentences if s.startswith(_WARNING)]
-    if program.returncode != 0:
+    if status != 0:
         last = next((s for s in reversed(sentences) if not s.startswith(_WARNING)), "")
         if "strict: " in last and losses:
             last += f": {'; '.join(losses[:8])}"
-        raise _failure(program.returncode, last.removeprefix(_PREFIX), place, target)
+        raise _failure(status, last.removeprefix(_PREFIX), place, target)
     return losses

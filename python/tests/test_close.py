@@ -275,8 +275,9 @@ def test_a_change_that_fails_half_way_is_not_read_before_the_rollback() -> None:
     with pytest.raises(caterva.StoppedError):
         a.remove(5, 6, axis=1)  # all items after them move
     a.progress = None
-    reads: list[Any] = [lambda: a[...], lambda: a[0, 7], lambda: a[:, [1, 3]], a.sum, a.to_bytes,
-                        lambda: a.read_async().result(), lambda: view[...], a.commit]  # fmt: skip
+    reads: list[Any] = [lambda: a[...], lambda: a[0, 7], lambda: a[:, [1, 3]], a.sum,
+                        lambda: a.read_async().result(), lambda: view[...], a.to_bytes,
+                        a.commit]  # fmt: skip
     for read in reads:
         with pytest.raises(caterva.RollbackError, match="roll back the pending changes first"):
             read()

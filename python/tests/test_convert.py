@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -230,9 +231,35 @@ def test_an_interrupted_or_killed_python_leaves_nothing(ending: str) -> None:
     assert left() == [] and not os.path.exists("x.b2nd")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_the_command_that_a_package_reads_for(ending: str) -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    fits.PrimaryHDU(RNG.random((8000, 1000))).writeto("x.fits")
+    command = [sys.executable, "-m", "caterva", "convert", "--codec", "zstd", "--level", "9"]
+    process = subprocess.Popen([*command, "-T", "1", "x.fits", "x.b2z"])
+    while not left():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(getattr(signal, ending))
+    assert process.wait(PATIENCE) == 128 + getattr(signal, ending)
+    assert os.listdir() == ["x.fits"]
+
+
+def test_a_missing_folder_of_the_target_is_reported_by_name() -> None:
+    fits = pytest.importorskip("astropy.io.fits")
+    fits.PrimaryHDU(RNG.random((8, 10))).writeto("x.fits")
+    with pytest.raises(caterva.NotFoundError, match=r"no/x\.npz") as caught:
+        caterva.convert("x.fits", "no/x.npz")
+    assert (
+        caught.value.filename == os.path.abspath("no/x.npz")
+        and caught.value.errno == errno.ENOENT
+    )
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C reaches the program itself")
 def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    np.save("x.npy", RNG.random((1500, 1000)))
+    np.save("x.npy", RNG.random((300, 1000)))
     words = ["convert", "--codec", "zstd", "--level", "9", "--threads", "1", "x.npy", "x.b2nd"]
     programs: list[subprocess.Popen[Any]] = []
 
@@ -242,29 +269,24 @@ def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.Monke
             programs.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Program)
-    follow, ended = _program._follow, threading.Event()
+    n_stopped = 0
 
-    def followed(*args: Any) -> bool:
-        stopped = follow(*args)
-        ended.set()
-        return stopped
-
-    monkeypatch.setattr(_program, "_follow", followed)
-    traced = {_program.run.__code__, _program._start.__code__}
+    def is_traced(code: Any) -> bool:  # _follow has a line for each report
+        files = _program.__file__, subprocess.__file__
+        return code.co_filename in files and code is not _program._follow.__code__
 
     def interrupted_at(line: int) -> bool:
-        seen, had_ended = 0, True
+        nonlocal n_stopped
+        seen = 0
 
         def trace(frame: Any, event: str, _: Any) -> Any:
-            nonlocal seen, had_ended
-            seen += event == "line" and frame.f_code in traced
+            nonlocal seen
+            seen += event == "line" and is_traced(frame.f_code)
             if seen == line and event == "line":
-                had_ended = ended.is_set()
                 raise KeyboardInterrupt
-            return trace if frame.f_code in traced else None
+            return trace if is_traced(frame.f_code) else None
 
         programs.clear()
-        ended.clear()
         Path("x.b2nd").unlink(missing_ok=True)
         previous = sys.gettrace()
         sys.settrace(trace)
@@ -274,16 +296,20 @@ def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.Monke
             return True
         finally:
             sys.settrace(previous)
+            with pytest.raises(ChildProcessError):  # each child has ended and was waited for
+                os.waitpid(-1, os.WNOHANG)
             for program in programs:
-                status = program.wait(PATIENCE)
-                assert had_ended or (status != 0 and not os.path.exists("x.b2nd")), line
+                status = program.returncode
+                assert os.path.exists("x.b2nd") == (status == 0), line
+                n_stopped += status != 0
             assert left() == []
         return False
 
     line = 1
     while interrupted_at(line):
         line += 1
-    assert line > 20 and np.array_equal(caterva.load("x.b2nd"), np.load("x.npy"))
+    assert n_stopped > 2 and line > 30
+    assert np.array_equal(caterva.load("x.b2nd"), np.load("x.npy"))
 
 
 @no_progress
