@@ -259,7 +259,7 @@ def test_a_missing_folder_of_the_target_is_reported_by_name() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C reaches the program itself")
 def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    np.save("x.npy", RNG.random((100, 1000)))
+    np.save("x.npy", RNG.random((300, 1000)))
     words = ["convert", "--codec", "zstd", "--level", "9", "--threads", "1", "x.npy", "x.b2nd"]
     programs: list[subprocess.Popen[Any]] = []
 
@@ -271,9 +271,9 @@ def test_an_interruption_at_any_line_stops_the_program(monkeypatch: pytest.Monke
     monkeypatch.setattr(subprocess, "Popen", Program)
     n_stopped = 0
 
-    def is_traced(code: Any) -> bool:  # _follow has lines for each report
+    def is_traced(code: Any) -> bool:  # _follow has a line for each report
         files = _program.__file__, subprocess.__file__
-        return code.co_filename in files and code.co_name not in ("_follow", "__del__")
+        return code.co_filename in files and code is not _program._follow.__code__
 
     def interrupted_at(line: int) -> bool:
         nonlocal n_stopped
