@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextlib
 import errno
 import importlib.util
 import os
@@ -20,6 +21,7 @@ from ._options import Progress
 _STATUSES = {1: Status.EIO, 2: Status.EINVAL, 4: Status.ECORRUPT, 5: Status.EUNSUPPORTED}
 _WARNING = "caterva: warning: "
 _PREFIX = "caterva: "
+_STOP = signal.SIGTERM if sys.platform == "win32" else signal.SIGINT
 
 
 _HINTS = ("; use --to", "; --casting unsafe allows it")  # options that Python has not
@@ -97,50 +99,67 @@ def _start(words: Sequence[str], said: IO[str], writing: int) -> subprocess.Pope
         os.close(writing)
 
 
-class _Child:
-    """The program, started by a thread that no interruption reaches. So `stop` finds the
-    program or prevents its start, wherever the calling thread was interrupted."""
+class _Event:
+    """An event that an interruption at any line of `wait` leaves whole. It is set once."""
 
     def __init__(self) -> None:
-        self._lock = _thread.allocate_lock()  # an interruption breaks events and conditions
-        self._tried = _thread.allocate_lock()
-        self._tried.acquire()
-        self._is_over = self.has_stopped = False
+        self.is_set = False
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        self.is_set = True
+        self._lock.release()
+
+    def wait(self) -> None:
+        while not self.is_set:
+            self._lock.acquire()
+
+
+class _Child:
+    """The program, started and waited for by a thread that no interruption reaches. So `stop`
+    finds the program or prevents its start, wherever the calling thread was interrupted."""
+
+    def __init__(self) -> None:
+        self._is_starting = self._is_over = self.has_stopped = False
+        self._has_started, self._has_ended = _Event(), _Event()
         self._program: subprocess.Popen[bytes] | None = None
         self._error: BaseException | None = None
 
     def _work(self, words: Sequence[str], said: IO[str], writing: int) -> None:
-        with self._lock:
-            try:
-                if self._is_over:
-                    os.close(writing)
-                else:
-                    self._program = _start(words, said, writing)
-            except BaseException as error:
-                self._error = error
-        self._tried.release()
+        self._is_starting = True  # before _is_over is read; `stop` does the opposite
+        try:
+            if self._is_over:
+                os.close(writing)
+            else:
+                self._program = _start(words, said, writing)
+        except BaseException as error:
+            self._error = error
+        self._has_started.set()
+        if self._program is not None:
+            self._program.wait()
+        self._has_ended.set()
 
     def start(self, words: Sequence[str], said: IO[str], writing: int) -> None:
         _thread.start_new_thread(self._work, (words, said, writing))
-        self._tried.acquire()
-        if self._error is not None:
-            raise self._error
 
     def wait(self) -> int:
-        """Wait for the end of the program, which was started, and return its exit status."""
+        """Wait for the end of the program, and return its exit status."""
+        self._has_ended.wait()
+        if self._error is not None:
+            raise self._error
         assert self._program is not None
-        return self._program.wait()
+        return self._program.returncode
 
     def stop(self) -> None:
         """Ask the program to stop, which deletes what it has begun, and wait."""
-        with self._lock:
-            self._is_over = True
-        while self._program is not None and self._program.poll() is None:
-            if sys.platform == "win32":
-                self._program.terminate()
-            else:
-                self._program.send_signal(signal.SIGINT)
-            self._program.wait()
+        self._is_over = True
+        if self._is_starting:
+            self._has_started.wait()
+            if self._program is not None and not self._has_ended.is_set:
+                with contextlib.suppress(OSError):
+                    os.kill(self._program.pid, _STOP)
+            self._has_ended.wait()
         self.has_stopped = True
 
 
