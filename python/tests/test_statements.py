@@ -44,6 +44,7 @@ COVERED: dict[str, dict[str, str]] = {
         "if the blocks take at most 16 MiB": "tests/reliability/test_remote_waves.py",
     },
     "docs/install.md": {
+        "whose calls throw `CATERVA_EBUSY`": "tests/wasm/tool_read.mjs",
         "| `-DCATERVA_TREES=OFF`": "tests/house/test_wings.py",
         "A build with addresses of 32 bits": "tests/wasm/test_wasm.py",
     },
@@ -52,6 +53,7 @@ COVERED: dict[str, dict[str, str]] = {
         "Builds for 32-bit addresses write": "tests/wasm/test_wasm.py",
     },
     "docs/python.md": {
+        "| a read, change or commit after": "python/tests/test_close.py::test_a_change_that_fails_half_way_is_not_read_before_the_rollback",
         "`refresh` raises `ValueError`": "python/tests/test_life.py::test_refresh_to_another_array",
         "it raises `FileNotFoundError`, and the array": "python/tests/test_life.py::test_refresh_to_nothing",
         "ValueError for another `shape`": "python/tests/test_life.py::test_mode_a_finds_what_was_meant",
@@ -110,6 +112,8 @@ COVERED: dict[str, dict[str, str]] = {
         "at most 8 bytes for each chunk": "tests/unit/jobs/job_bases.c",
     },
     "docs/reliability.md": {
+        "stops a commit while it encodes chunks": "python/tests/test_close.py::test_an_interrupted_close_is_repeated",
+        "in Python `RollbackError`": "python/tests/test_close.py::test_a_change_that_fails_half_way_is_not_read_before_the_rollback",
         "| the interpreter ends: last line": "python/tests/test_close.py::test_what_a_daemon_thread_holds_is_lost_with_a_warning",
         "status `CATERVA_ESTOPPED`": "tests/property/test_call_stops.c",
         "for headers up to 512 bytes": "tests/fault/test_faults.c",
