@@ -322,14 +322,17 @@ static cli_exit add_array(foreign_file *file, const char *key, npz_array *array)
     }
     char *dtype = NULL;
     cli_exit code = descr_for_array(CLI_CORRUPT, file->path, header.dtype, &dtype);
-    bool is_empty = code == CLI_OK && is_of_no_bytes(dtype);
-    if (is_empty) code = foreign_lose(file, "%s: items of no bytes", key);
-    foreign_node *node = code == CLI_OK && !is_empty ? foreign_add(file, key, false) : NULL;
-    if (code == CLI_OK && !node && !is_empty) code = CLI_IO;
-    if (node) code = foreign_set_shape(file, node, dtype, header.ndim, header.shape);
+    foreign_node *node = NULL;
+    if (code == CLI_OK && is_of_no_bytes(dtype)) {
+        code = foreign_lose(file, "%s: items of no bytes", key);
+    } else if (code == CLI_OK) {
+        node = foreign_add(file, key, false);
+        code =
+            node ? foreign_set_shape(file, node, dtype, header.ndim, header.shape) : CLI_IO;
+    }
     free(dtype);
     free(header.dtype);
-    if (code != CLI_OK || is_empty) return code;
+    if (code != CLI_OK || !node) return code;
     node->first_axis_fastest = header.fortran_order && header.ndim > 1;
     CLI_TRY(items_size(file->path, node, &size));
     if ((uint64_t)size + (uint64_t)array->position != array->member.size)
