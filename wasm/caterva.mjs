@@ -9,8 +9,8 @@
 //
 // Everything is synchronous and uses the calling thread only. A store has size(), the number of
 // bytes, and read(position, size), which returns a Uint8Array of up to `size` bytes, at least one
-// if there are any; both may throw. They may use other arrays, but not the array in the store,
-// whose calls throw CATERVA_EBUSY meanwhile. Bytes may also be an ArrayBuffer or any view of one.
+// if there are any; both may throw. They may use other arrays, but not their own, whose
+// calls throw CATERVA_EBUSY until they return. Bytes may also be an ArrayBuffer or any view of one.
 // Numbers are Numbers: up to 2^53. Released memory serves requests of about the same size only.
 
 /** An error of the library; `status` is its name, such as "CATERVA_ECORRUPT". */

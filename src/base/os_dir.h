@@ -50,8 +50,8 @@ bool cv_dir_leads_to(cv_dir dir, const char *name, uint64_t device, uint64_t ino
 /* Whether `name` currently leads to the open `file`. */
 bool cv_dir_names(cv_dir dir, const char *name, cv_file file);
 
-/* Whether the directory has the names of a relative path in this very spelling. Where the system
- * ignores case, "T" leads to a file "t", but is not its spelling. True for names that do not exist. */
+/* Whether the names of a relative path are spelled as the directory has them. Where the system ignores
+ * case, "T" leads to a file "t", but is not its spelling. True for names that do not exist. */
 bool cv_dir_is_spelled(cv_dir dir, const char *path);
 
 /* Whether both paths lead to the same file or directory. */

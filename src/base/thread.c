@@ -110,7 +110,7 @@ void cv_thread_on_fork(cv_fork_watcher kind, void (*before)(void), void (*in_par
     watcher *list = waits ? forks.waiting : forks.locking;
     while (i < *n && (list[i].before != before || list[i].in_child != in_child)) i++;
     assert(i < MOST_WATCHERS);                        /* few files add a watcher */
-    list[i] = (watcher){before, in_parent, in_child}; /* again, if cv_once_run ran again */
+    list[i] = (watcher){before, in_parent, in_child}; /* perhaps again: see cv_once_run */
     if (i == *n) ++*n;
     cv_mutex_unlock(&forks.lock);
 }

@@ -70,8 +70,7 @@ cv_status cv_make_file(cv_dir dir, const char *name, const cv_buffer *bytes, boo
 cv_status cv_make_temp(cv_dir dir, const char *name, const cv_buffer *bytes, bool durable,
                        char temp[CV_OS_TEMP_NAME], cv_error *err);
 
-/* CATERVA_EEXIST if a name of the path is in the directory in another case, and the system would take
- * one for the other. */
+/* CATERVA_EEXIST if the directory has a name of the path in another case, and the system ignores case. */
 cv_status cv_check_spelling(cv_dir dir, const char *name, cv_error *err);
 
 /* Creates missing directories in the path of `name`, whose spelling it checks. If `durable`, syncs the
