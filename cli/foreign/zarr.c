@@ -216,18 +216,21 @@ static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to
     double real = json_real_value(value);
     bool is_unsigned = type->kind == 'u';
     uint64_t whole;
-    if (json_is_real(value) && real == floor(real) && real >= -0x1p63 &&
-        real < (is_unsigned ? 0x1p64 : 0x1p63))
+    if (json_is_integer(value)) {
+        if (is_unsigned && x < 0) return false;
+    } else if (json_is_real(value) && real == floor(real) && real >= (is_unsigned ? 0 : -0x1p63) &&
+               real < (is_unsigned ? 0x1p64 : 0x1p63))
         x = real < 0x1p63 ? (int64_t)real : (int64_t)(uint64_t)real;
-    else if (json_is_string(value) && strcmp(json_string_value(value), "NaT") == 0)
+    else if (strchr("mM", type->kind) && json_is_string(value) &&
+             strcmp(json_string_value(value), "NaT") == 0)
         x = INT64_MIN;
     else if (marked(value) && is_unsigned && type->item_size == 8 && is_uint64(marked(value), &whole))
         x = (int64_t)whole;
-    else if (!json_is_integer(value))
+    else
         return false;
     int bits = 8 * (int)type->item_size;
     int64_t limit = bits < 64 ? INT64_C(1) << (bits - !is_unsigned) : 0;
-    if (limit && (x >= limit || x < (is_unsigned ? 0 : -limit))) return false;
+    if (limit && (x >= limit || x < -limit)) return false;
     const int8_t one = (int8_t)x;
     const int16_t two = (int16_t)x;
     const int32_t four = (int32_t)x;

@@ -208,10 +208,11 @@ class Arrays(ForeignCase):
         self.assertFalse(out.exists())
 
     def test_integers_of_64_bits_and_more(self):
-        for version in (2, 3):
-            made = zarr.create_array(str(self.path("i.zarr")), shape=(3,), dtype="u1", zarr_format=version,
+        for version, dtype, missing in ((2, "u1", 300), (3, "u1", 300), (3, "u8", -2 ** 63), (2, "u8", -1.0),
+                                        (3, "i8", "NaT")): # no items of the type: attributes like others
+            made = zarr.create_array(str(self.path("i.zarr")), shape=(3,), dtype=dtype, zarr_format=version,
                                      overwrite=True)
-            given = {"a": 2 ** 64 - 1, "b": [-2 ** 63, 2 ** 64 - 1], "_FillValue": 300, "t": "1"}
+            given = {"a": 2 ** 64 - 1, "b": [-2 ** 63, 2 ** 64 - 1], "_FillValue": missing, "t": "1"}
             made.attrs.update({**given, "c": [10 ** 20, -10 ** 20]})
             status, _, err = run("convert", self.path("i.zarr"), self.path("i.b2nd"), "-f")
             self.assertEqual((status, err.count("\n")), (0, 1), err)
