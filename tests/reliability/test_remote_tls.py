@@ -195,6 +195,12 @@ class Http1(Case):
     def told(self):
         return int(self.reader.say("transfers").split()[0])
 
+    def told_lines(self):
+        """The least and the greatest number of lines of the log: a server that closes a
+        connection may log the requests that it did not answer, which are sent again, or not."""
+        n, _, _, _, retried, _ = map(int, self.reader.say("transfers").split())
+        return n - retried, n
+
     def test_what_is_read_and_what_it_takes(self):
         server = self.start()
         self.assertEqual(self.trusting(server, "nocache", path="a.b2nd"), "ok")
@@ -220,8 +226,9 @@ class Http1(Case):
         self.assertEqual(self.trusting(server, "nocache", "over=-1", *words, path="many.b2nd"), "ok")
         opened = len(self.requests(1))
         self.assertRegex(self.reader.say("box", 0, 64, 0, 64, 65, 66), r"\Aok ")
-        lines = self.requests(self.told())
-        self.assertEqual(len(lines), self.told())
+        least, told = self.told_lines()
+        lines = self.requests(least)
+        self.assertIn(len(lines), range(least, told + 1))
         refused = [line for line in lines if line[0] == "200"]
         most = int(words[0].partition("=")[2]) if words else 16
         self.assertIn(len(refused), range(1, most + 1) if self.SINGLE in server.lines else [0])
@@ -325,7 +332,7 @@ class Http2(Http1):
         lines = self.scattered(server)
         time.sleep(3)  # if that is too short, it is the same connection
         self.assertRegex(self.reader.say("box", 0, 64, 0, 64, 129, 130), r"\Aok ")
-        more = self.requests(self.told())[len(lines) + 1:]
+        more = self.requests(self.told_lines()[0])[len(lines) + 1:]
         self.assertGreater(len(more), 200)
         self.assertEqual(len({line[3] for line in more}), 1)
 
