@@ -283,7 +283,7 @@ static cli_exit take_variable(reader *r)
     CLI_TRY(take_number(r, r->version == 1 ? 4 : 8, &begin));
     snprintf(key, sizeof key, "/%s", v.name);
     if (!v.name[0]) return foreign_lose(r->file, "/: a variable with an impossible name");
-    if (v.ndim > CATERVA_MAX_DIMS)
+    if (v.ndim > CATERVA_MAX_WRITE_DIMS)
         return foreign_lose(r->file, "%s: a variable of %lld axes", key, (long long)v.ndim);
     for (; r->file->n_losses > losses; r->file->n_losses--) /* they are found again */
         free(r->file->losses[r->file->n_losses - 1]);

@@ -320,6 +320,10 @@ static cli_exit add_array(foreign_file *file, const char *key, npz_array *array)
         free(header.dtype);
         return foreign_lose(file, "%s: Python objects, which have no fixed size", key);
     }
+    if (header.ndim > CATERVA_MAX_WRITE_DIMS) {
+        free(header.dtype);
+        return foreign_lose(file, "%s: an array of %d axes", key, header.ndim);
+    }
     char *dtype = NULL;
     cli_exit code = descr_for_array(CLI_CORRUPT, file->path, header.dtype, &dtype);
     foreign_node *node = NULL;

@@ -740,6 +740,12 @@ static cli_exit add_array(reading *r, foreign_node *node, const char *folder,
     zarr_array *a = make_array(node, folder);
     if (!a) return CLI_IO;
     r->path = m->path;
+    const size_t ndim = json_array_size(json_object_get(m->json, "shape"));
+    if (ndim > CATERVA_MAX_WRITE_DIMS) {
+        char axes[32];
+        snprintf(axes, sizeof axes, "%zu axes", ndim);
+        return not_read(r, "an array of", axes);
+    }
     a->is_empty = is_empty(folder);
     CLI_TRY(m->version == 3 ? read_array_3(r, node, m->json, a)
                             : read_array_2(r, node, m->json, a));

@@ -89,11 +89,9 @@ static cli_exit take_shape(const scanner *s, const char *begin, const char *end,
     scanner t = {s->path, begin};
     if (!accept(&t, '(')) return malformed(&t, "has no shape");
     while (!accept(&t, ')')) {
-        if (out->ndim == CATERVA_MAX_DIMS)
-            return cli_fail(CLI_UNSUPPORTED, "%s has more than %d axes, the maximum", s->path,
-                            CATERVA_MAX_DIMS);
-        if (!number_scan(&t.at, &out->shape[out->ndim]) || out->shape[out->ndim] < 0)
-            return malformed(&t, "has no extent");
+        int64_t extent;
+        if (!number_scan(&t.at, &extent) || extent < 0) return malformed(&t, "has no extent");
+        if (out->ndim < CATERVA_MAX_DIMS) out->shape[out->ndim] = extent;
         out->ndim++;
         t.at += *t.at == 'L'; /* long integers of Python 2 */
         if (!accept(&t, ',') && *t.at != ')') return malformed(&t, "has no ','");

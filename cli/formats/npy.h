@@ -8,7 +8,7 @@ typedef struct npy_header {
     char *dtype; /* as str(dtype.descr) or dtype.str; owned */
     bool has_objects; /* the items are Python objects, which have no fixed size */
     bool fortran_order;
-    int ndim;
+    int ndim; /* may exceed CATERVA_MAX_DIMS; then `shape` has only the first extents */
     int64_t shape[CATERVA_MAX_DIMS];
     int64_t data_position; /* bytes before the first item */
 } npy_header;

@@ -277,6 +277,20 @@ class Netcdf(ForeignCase):
 
     # ---- Hostile files ---------------------------------------------------------------------
 
+    def test_more_axes_than_can_be_written(self):
+        path = self.path("axes.nc")
+        for form in ("NETCDF3_CLASSIC", "NETCDF4"):
+            with netCDF4.Dataset(path, "w", format=form) as file:
+                for n in range(17):
+                    file.createDimension("d%d" % n, 1)
+                for n in (15, 16, 17):
+                    file.createVariable("v%d" % n, "i4", ["d%d" % i for i in range(n)])[...] = n
+            status, _, err = run("convert", path, self.path("axes.b2z"), "-f")
+            self.assertEqual(status, 0, err)
+            self.assertRegex(err, "/v16: a (dataset|variable) of .*axes")
+            self.assertRegex(err, "/v17: a (dataset|variable) of .*axes")
+            self.assertEqual(self.ok("ls", self.path("axes.b2z")), b"v15\n")
+
     def make_small(self, version="NETCDF3_CLASSIC"):
         path = self.path("small.nc")
         with netCDF4.Dataset(path, "w", format=version) as file:

@@ -85,7 +85,8 @@ class Npz(ForeignCase):
         path = self.path("a.npz")
         np.savez(path, good=np.arange(3), objects=np.array([1, "a"], object),
                  fields=np.zeros(2, [("O", "f4"), ("o", "O")]),
-                 **{"v": np.zeros(2, "V0"), "s/t": np.zeros(2, "V0"), "good/a/b": np.zeros(2)})
+                 **{"v": np.zeros(2, "V0"), "s/t": np.zeros(2, "V0"), "good/a/b": np.zeros(2),
+                    "axes": np.zeros((1,) * 16), "many": np.zeros((1,) * 17)})
         with zipfile.ZipFile(path, "a") as file:
             file.writestr("notes.txt", "hello")
             file.writestr("../up.npy", "x")
@@ -95,7 +96,8 @@ class Npz(ForeignCase):
         for words in ("/objects: Python objects", "/fields: Python objects", "/notes.txt: a member",
                       "/../up.npy: a member whose name", "/good.npy: a member whose name",
                       "/v: items of no bytes", "/s/t: items of no bytes",
-                      "/good/a/b: a member below an array"):
+                      "/good/a/b: a member below an array", "/axes: an array of 16 axes",
+                      "/many: an array of 17 axes"):
             self.assertIn(words, err)
         status, _, err = run("convert", path, self.path("b.b2z"), "--strict")
         self.assertNotEqual(status, 0)

@@ -135,6 +135,17 @@ class Arrays(ForeignCase):
         shard.write_bytes(data)
         self.assertIn("own: not a Blosc2 frame", self.fails(4, "convert", self.path("g.zarr"), self.path("h.b2d")))
 
+    def test_more_axes_than_can_be_written(self):
+        for version in (2, 3):
+            root = zarr.open_group(str(self.path("g.zarr")), mode="w", zarr_format=version)
+            for n in (15, 16, 17):
+                root.create_array("d%d" % n, shape=(1,) * n, dtype="i4")[...] = n
+            status, _, err = run("convert", self.path("g.zarr"), self.path("g.b2z"), "-f")
+            self.assertEqual(status, 0, err)
+            for n in (16, 17):
+                self.assertIn("/d%d: an array of %d axes is not read\n" % (n, n), err)
+            self.assertEqual(self.ok("ls", self.path("g.b2z")), b"d15\n")
+
     def test_group(self):
         root = zarr.open_group(str(self.path("g.zarr")), mode="w")
         root.attrs["title"] = "all"
