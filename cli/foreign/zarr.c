@@ -218,8 +218,8 @@ static bool fill_int(const caterva_dtype *type, const json_t *value, uint8_t *to
     uint64_t whole;
     if (json_is_integer(value)) {
         if (is_unsigned && x < 0) return false;
-    } else if (json_is_real(value) && real == floor(real) && real >= (is_unsigned ? 0 : -0x1p63) &&
-               real < (is_unsigned ? 0x1p64 : 0x1p63))
+    } else if (json_is_real(value) && real == floor(real) &&
+               real >= (is_unsigned ? 0 : -0x1p63) && real < (is_unsigned ? 0x1p64 : 0x1p63))
         x = real < 0x1p63 ? (int64_t)real : (int64_t)(uint64_t)real;
     else if (strchr("mM", type->kind) && json_is_string(value) &&
              strcmp(json_string_value(value), "NaT") == 0)

@@ -262,8 +262,8 @@ static cli_exit describe_npy(file_source *s)
     memcpy(s->base.shape.shape, header.shape, sizeof header.shape);
     cli_exit code = CLI_OK;
     if (header.ndim > CATERVA_MAX_DIMS)
-        code = cli_fail(CLI_UNSUPPORTED, "%s has %d axes, but the maximum is %d", s->path, header.ndim,
-                        CATERVA_MAX_DIMS);
+        code = cli_fail(CLI_UNSUPPORTED, "%s has %d axes, but the maximum is %d", s->path,
+                        header.ndim, CATERVA_MAX_DIMS);
     else if (header.has_objects)
         code = cli_fail(CLI_UNSUPPORTED,
                         "%s holds Python objects ('%s'), which have no fixed size", s->path,
