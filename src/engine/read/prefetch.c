@@ -73,17 +73,21 @@ static int64_t cost_of_share(const share *s)
     return (s->last - s->first) * cost_of_block(s->plan.grid);
 }
 
-static bool take_share(cv_prefetch *p, share *out)
+/* Takes up to `most` shares at once, so that one thread fetches them together. Returns their
+ * number. */
+static int64_t take_shares(cv_prefetch *p, const cv_source *source, share *out, int64_t most)
 {
-    bool taken = false;
+    int64_t n = 0;
     cv_mutex_lock(&p->lock);
-    while (p->n_boxes > 0 && !taken) {
-        taken = cut_share(&p->boxes[0], p->room, out);
-        if (!taken) remove_box(p, 0);
+    while (p->n_boxes > 0 && n < most) {
+        out[n] = (share){.source = source};
+        if (cut_share(&p->boxes[0], p->room, &out[n]))
+            p->room -= cost_of_share(&out[n++]);
+        else
+            remove_box(p, 0);
     }
-    if (taken) p->room -= cost_of_share(out);
     cv_mutex_unlock(&p->lock);
-    return taken;
+    return n;
 }
 
 /* Gives back the room that a share of special chunks took. Shares that were cached before keep
@@ -118,8 +122,8 @@ static cv_status decode_share(share *s, cv_worker *worker, cv_error *err)
 /* Ignores errors: the read that needs the blocks will report them. */
 static bool do_share(cv_prefetch *p, const cv_source *source)
 {
-    share s = {.source = source};
-    if (!take_share(p, &s)) return false;
+    share s;
+    if (take_shares(p, source, &s, 1) == 0) return false;
     cv_worker *worker;
     cv_error ignored;
     if (cv_worker_take(source->workers, &worker, &ignored) == CV_OK) {
@@ -175,10 +179,7 @@ static bool do_far_shares(cv_prefetch *p, cv_source *source)
     cv_error ignored;
     far_shares *f = cv_calloc(1, sizeof *f);
     if (!f) return false;
-    for (bool more = true; more && f->n < CV_PREFETCH_SHARES; f->n += more) {
-        f->shares[f->n].source = source;
-        more = take_share(p, &f->shares[f->n]);
-    }
+    f->n = take_shares(p, source, f->shares, CV_PREFETCH_SHARES);
     bool any = f->n > 0;
     source->watch = &p->watch;
     if (any && cv_worker_take(source->workers, &worker, &ignored) == CV_OK) {
