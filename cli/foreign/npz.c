@@ -320,14 +320,12 @@ static cli_exit add_array(foreign_file *file, const char *key, npz_array *array)
         free(header.dtype);
         return foreign_lose(file, "%s: Python objects, which have no fixed size", key);
     }
-    if (header.ndim > CATERVA_MAX_WRITE_DIMS) {
-        free(header.dtype);
-        return foreign_lose(file, "%s: an array of %d axes", key, header.ndim);
-    }
     char *dtype = NULL;
     cli_exit code = descr_for_array(CLI_CORRUPT, file->path, header.dtype, &dtype);
     foreign_node *node = NULL;
-    if (code == CLI_OK && is_of_no_bytes(dtype)) {
+    if (code == CLI_OK && header.ndim > CATERVA_MAX_WRITE_DIMS) {
+        code = foreign_lose(file, "%s: an array of %d axes", key, header.ndim);
+    } else if (code == CLI_OK && is_of_no_bytes(dtype)) {
         code = foreign_lose(file, "%s: items of no bytes", key);
     } else if (code == CLI_OK) {
         node = foreign_add(file, key, false);
